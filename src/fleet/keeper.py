@@ -33,7 +33,7 @@ import sys
 import time
 
 from fleet.base import machine
-from fleet.base.files import write_atomically, write_once
+from fleet.base.files import open_regular, read_regular, write_atomically, write_once
 from fleet.base.lean import dumps, loads, signal, suppress
 
 TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
@@ -194,7 +194,7 @@ class Keeper:
     def _take_input(self) -> None:
         """Carry out the records appended since; an unfinished last line is read next time."""
         try:
-            with open(self.path("input"), "rb") as file:
+            with open_regular(self.path("input")) as file:
                 file.seek(self.offset)
                 data = file.read()
         except FileNotFoundError:
@@ -272,7 +272,7 @@ class Keeper:
 
     def lease_is_over(self) -> bool:
         with suppress(OSError, ValueError):  # no lease, or unreadable now: the last one read counts
-            self.lease = float(self._read("lease"))
+            self.lease = float(read_regular(self.path("lease")))
         return self.lease is not None and machine.since_boot() >= self.lease
 
     def _signal_group(self, number: int) -> None:
@@ -312,13 +312,15 @@ class Keeper:
         number, pause, me = signal.SIGTERM, 0.02, os.getpid()
         session = me if os.getsid(0) == me else 0
         while True:
-            if self._reap() and self.adopts and not machine.has_proc():
+            childless = self._reap()
+            if childless and self.adopts and not machine.has_proc():
                 return  # without /proc a look takes seconds, and every orphan becomes our child
-            left = machine.in_session(session) if session else set()
-            left = (left | machine.marked(self.mark) | machine.children(me)) - {me}
-            if not left:
+            pids = machine.in_session(session) if session else set()
+            pids |= machine.marked(self.mark) | (set() if childless else machine.children(me))
+            pids -= {me}
+            if not pids:
                 return
-            for pid in left:
+            for pid in pids:
                 machine.send_signal(pid, number, mark=self.mark, session=session, parent=me)
             if time.monotonic() > until:
                 number, pause = signal.SIGKILL, min(2 * pause, 1.0)  # some cannot be killed: wait
@@ -335,7 +337,8 @@ class Keeper:
         record = {"format": FORMAT, "code": code, "at": time.time_ns() // 1000}
         if self.expired:
             record["expired"] = True
-        with open(self.path("exit.tmp"), "r+b") as file:
+        fd = os.open(self.path("exit.tmp"), os.O_RDWR | os.O_NOFOLLOW)  # an agent may write here
+        with os.fdopen(fd, "r+b") as file:
             file.write(dumps(record).encode().ljust(RESERVE))
             file.flush()
             os.fsync(file.fileno())

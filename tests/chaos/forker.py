@@ -35,6 +35,7 @@ class SupervisorForker:
         return json.loads(process.stdout.readline())
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(LIMIT)
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(LIMIT)

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.adapters.git.pool import PARKED
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.run import RunState
 from fleet.domain.task import TaskState
@@ -204,12 +205,17 @@ def _check_commits(crashing: CrashingHome, task: str) -> None:
 
 
 def _check_worktrees(crashing: CrashingHome, runs: list) -> None:
+    """Each belongs to a run, or waits in its repository's pool with a record beside it."""
+    worktrees = crashing.supervised.home / "worktrees"
     owned = {r.workspace.root for r in runs if r.workspace}
-    there = {str(p) for p in crashing.supervised.home.glob("worktrees/*/*")}
+    there = {str(p) for p in worktrees.glob("*/*") if p.parent.name != "pool"}
     assert there <= owned, f"nobody owns {there - owned}"
+    pooled = {str(p) for p in worktrees.glob("pool/*/*")}
+    parked = {p.removesuffix(PARKED) for p in pooled if p.endswith(PARKED)}
+    assert pooled == parked | {p + PARKED for p in parked}, f"nobody can take {pooled - parked}"
     listed = git(crashing.supervised.repo, "worktree", "list", "--porcelain").splitlines()
     trees = {line.removeprefix("worktree ") for line in listed if line.startswith("worktree ")}
-    assert trees - {str(crashing.supervised.repo)} == there
+    assert trees - {str(crashing.supervised.repo)} == there | parked
     assert not [line for line in listed if line.startswith(("prunable", "locked"))]
     assert not [
         f for f in (crashing.supervised.repo / ".git").rglob("*.lock") if f.name != "fleet.lock"

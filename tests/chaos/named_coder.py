@@ -57,7 +57,7 @@ def main() -> int:
     if not prompt or prompt.startswith('{"prompt"'):
         return 1  # its keeper died before it had told all
     resume = "--resume" in sys.argv
-    status = scripted.Agent(folder / "scripted.json", prompt, resume=resume).work()
+    status = scripted.ScriptedAgent(folder / "scripted.json", prompt, resume=resume).work()
     if (folder / "lingers").exists():
         while os.read(0, 1):
             pass

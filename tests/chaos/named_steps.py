@@ -161,7 +161,8 @@ class KillSwitch:
         except FileExistsError:
             return
         if arm.act == "fill":
-            fill(f"{arm.token}.filler", arm.room)
+            fill(f"{arm.token}.filling", arm.room)
+            Path(f"{arm.token}.filling").rename(f"{arm.token}.filler")  # it is full by now
         else:
             os.kill(os.getpid(), signal.SIGKILL)
 

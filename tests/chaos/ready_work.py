@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from fleet.app import App
-from fleet.domain.landing.landing import Train, Wish, new_landing, train_id
+from fleet.domain.landing.landing import LandingWish, Train, new_landing, train_id
 from fleet.domain.run import Checkpoint
 from fleet.domain.task import Tally, Task, TaskState
 from fleet.ports import LandingQuery, Put
@@ -95,7 +95,9 @@ class ReadyWork:
                 f"t-{number}", 0, TaskState.DONE, f"Task {number}", "Do it", str(self.repo), "ada", 1,
                 tally=Tally(runs=1, checkpoint=Checkpoint(commit=tip), landing=f"l-{number}"),
             )  # fmt: skip
-            landing = new_landing(f"l-{number}", task, repository, self.onto, Wish("ada"), at=1)
+            landing = new_landing(
+                f"l-{number}", task, repository, self.onto, LandingWish("ada"), at=1
+            )
             self.store.commit([Put(task), Put(landing)], [])
 
     def lean_back(self) -> None:

@@ -27,7 +27,7 @@ from fleet.operations.messages.ask_answer_send import Answer, SendWords
 from fleet.operations.tasks.change import CancelTask, PauseTask, ResumeTask, RetryTask
 from fleet.operations.tasks.commit import parent_changes
 from fleet.ports import Put, TaskQuery
-from fleet.supervisor.parts import Here, Parts
+from fleet.supervisor.parts import Parts, ThisSupervisor
 from fleet.supervisor.supervisor import Supervisor
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import (
@@ -241,7 +241,9 @@ class Simulation:
         holder = f"{host.name}#{host.incarnations}"
         return Supervisor(
             parts,
-            Here(host.name, host.name, "boot", holder, max_concurrent=ROOM, shared=self.shared),
+            ThisSupervisor(
+                host.name, host.name, "boot", holder, max_concurrent=ROOM, shared=self.shared
+            ),
         )
 
     def _work(self, run_id: str, process) -> None:

@@ -52,7 +52,7 @@ def crashing(tmp_path, forker):
     try:
         yield made
     finally:
-        for filler in disk.glob("*.filler"):
+        for filler in disk.glob("*.fill*"):
             filler.unlink()
         made.close()
         subprocess.run(["umount", "-l", str(disk)], check=True)
@@ -94,9 +94,10 @@ def test_a_disk_that_is_full_for_a_while_at_a_named_step_costs_nothing_but_time(
     token = crashing.supervised.place / "token"
     arm = Arm(step.victim, step.at, str(token), 1, tuple(tasks), "fill")
     crashing.start(arm)
-    crashing.wait_for(token.exists, "the moment")
+    filler = token.with_suffix(".filler")
+    crashing.wait_for(filler.exists, "the moment")
     full(crashing)
-    (crashing.supervised.place / "token.filler").unlink()
+    filler.unlink()
     finish(crashing)
 
 
@@ -107,12 +108,13 @@ def test_a_disk_with_little_room_when_a_keeper_starts_spoils_none_that_starts_la
     token = crashing.supervised.place / "token"
     arm = Arm("supervisor", "before launch", str(token), 1, (task,), "fill", room << 10)
     crashing.start(arm)
-    crashing.wait_for(token.exists, "the moment")
+    filler = token.with_suffix(".filler")
+    crashing.wait_for(filler.exists, "the moment")
     crashing.wait_for(
         lambda: crashing.supervised.home.joinpath("runs", f"{task}.1").exists(), "a launch"
     )
     time.sleep(0.5)
-    (crashing.supervised.place / "token.filler").unlink()
+    filler.unlink()
     crashing.add("plain")
     finish(crashing)
 

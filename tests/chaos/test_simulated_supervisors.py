@@ -8,14 +8,16 @@ plays it again.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fleet.domain.errors import Unavailable
+from fleet.domain.fleet import Gateway
 from fleet.domain.task import Limits, Spec, Task, TaskState
 from fleet.ports import Pulse, Put
-from fleet.testing.fakes import FakeNodes
+from fleet.testing.fakes import FakeMachine, FakeNodes
 from tests.chaos.simulator import Simulation
 
 if TYPE_CHECKING:
@@ -86,6 +88,57 @@ def test_a_node_that_comes_up_while_tasks_are_looked_at_lets_none_overtake_anoth
     assert [run.task for run in simulation.store.live_runs()] == ["t-1"]
 
 
+def test_a_task_waits_for_a_model_that_the_relay_has_shut_off_and_costs_no_run():
+    simulation = Simulation(0, tasks=0, crash_at=-1)
+    (host,) = simulation.hosts
+    host.nodes.shut = {"m@http://node/small": "shut off: no memory"}
+    simulation.store.commit([Put(task("t-1", agent="small"))], [])
+    for _ in range(4):
+        simulation._step(host)
+    assert simulation.store.runs("t-1") == []
+    (row,) = simulation.store.hosts().values()
+    assert row.down == ("m@http://node/small shut off: no memory",)
+    host.nodes.shut = {}
+    while not simulation.store.live_runs():
+        simulation._step(host)
+    (row,) = simulation.store.hosts().values()
+    assert row.down == ()
+
+
+def test_a_node_may_be_declared_with_the_address_of_the_gateway():
+    """Such as a gateway of one's own that answers for every model."""
+    simulation = Simulation(0, tasks=0, crash_at=-1)
+    (host,) = simulation.hosts
+    fleet, gateway = simulation.world.fleet, Gateway(host="node", port=4000)
+    (serving,) = fleet.models["one"].servings
+    there = serving._replace(node=serving.node._replace(endpoint="http://node:4000"))
+    model = fleet.models["one"]._replace(servings=(there,))
+    agents = {"small": fleet.agents["small"]._replace(model=model)}
+    simulation.world.fleet = fleet._replace(
+        gateway=gateway, nodes={"small": there.node}, models={"one": model}, agents=agents
+    )
+    simulation.store.commit([Put(task("t-1", agent="small"))], [])
+    while not simulation.store.live_runs():
+        simulation._step(host)
+    assert [run.task for run in simulation.store.live_runs()] == ["t-1"]
+
+
+def test_a_node_that_no_task_waits_for_any_more_is_not_said_to_be_down():
+    """Nobody looks at it then, so nobody would see that it is back."""
+    simulation = Simulation(0, tasks=0, crash_at=-1)
+    (host,) = simulation.hosts
+    host.nodes.down = {"small": "connection refused"}
+    simulation.store.commit([Put(task("t-1", agent="small"))], [])
+    simulation._step(host)
+    (row,) = simulation.store.hosts().values()
+    assert row.down == ("http://node/small connection refused",)
+    waiting = simulation.store.task("t-1")
+    simulation.store.commit([Put(replace(waiting, state=TaskState.CANCELLED))], [])
+    simulation._step(host)
+    (row,) = simulation.store.hosts().values()
+    assert row.down == ()
+
+
 def test_a_store_that_does_not_answer_while_a_run_is_prepared_costs_it_nothing():
     """It has one attempt, as agents in terminals have."""
     simulation = Simulation(0, tasks=0, crash_at=-1)
@@ -144,3 +197,21 @@ def test_what_starts_at_once_is_claimed_in_one_call(shared):
     simulation._step(simulation.hosts[0])
     assert [count for count in counts if count] == [3]
     assert all(simulation.store.runs(f"t-{number}")[0].workspace for number in (1, 2, 3))
+
+
+def test_a_slot_that_is_free_again_is_taken_in_the_step_that_ended_its_run():
+    """Before anybody is told of the end, which may write files."""
+    simulation = Simulation(0, tasks=0, crash_at=-1)
+    simulation.crasher.meanwhile = lambda: None
+    (host,) = simulation.hosts
+    host.machine = FakeMachine(simulation.clock, lambda _run, _process: None)
+    simulation.store.commit([Put(task(f"t-{n}", agent="small")) for n in (1, 2)], [])
+    for _ in range(5):
+        simulation._step(host)
+        host.machine.tick()
+    assert [run.id for run in simulation.store.live_runs()] == ["t-1.1"]
+    host.machine.finish("t-1.1", 0)
+    for _ in range(5):
+        if simulation.store.run("t-1.1").live:
+            simulation._step(host)
+    assert [run.id for run in simulation.store.live_runs()] == ["t-2.1"]

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fleet.adapters.home.append import Limits
+from fleet.adapters.home.append import AppendLimits
 from fleet.adapters.home.task_folder import FolderFiles
 from fleet.domain.errors import Refused
 from fleet.domain.event import Event
@@ -55,7 +55,7 @@ class Scratch:
             coder=known_coder,
             qa=qa_file,
             env=ENV,
-            limits=Limits(**limits),
+            limits=AppendLimits(**limits),
         )
 
     def commit(self, *changes, event="", run="", **data) -> Event | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from fleet.adapters.processes.keepers import Keepers
 from fleet.base import machine
 from fleet.ports import Launch, Presence
-from tests.wait import until
+from tests.wait import LIMIT, until
 
 ENV = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/"}
 
@@ -92,6 +92,8 @@ class Rig:
             until(
                 lambda run=run: self.keepers.end(run) or not machine.can_prove(), f"its end: {run}"
             )
+        for process in self.keepers._spawned.values():
+            process.wait(LIMIT)
         for pid in self.pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, 9)

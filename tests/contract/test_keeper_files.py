@@ -1,5 +1,6 @@
 """The folder of a run: what is in it, who may read it, and what it proves."""
 
+import fcntl
 import json
 import os
 import signal
@@ -272,6 +273,62 @@ def test_a_line_longer_than_the_limit_is_one_line(rig, transcript):
     assert chunk.lines == ("next",)
     assert rig.keepers.read(RUN, chunk.offset, limit=100).lines == ()
     assert rig.keepers.read(RUN, chunk.offset, limit=100, final=True).lines == ("y" * 5000,)
+
+
+@pytest.mark.parametrize("what", ["link", "pipe"])
+def test_what_an_agent_puts_in_place_of_a_file_is_not_read_for_it(rig, tmp_path, what):
+    """It may write in the folder of its run, and not read what the server may."""
+    secret = tmp_path / "server.key"
+    secret.write_text("the key\n")
+    for name in ("transcript", "stderr", "input", "keeper.json", "removed"):
+        file = rig.file(RUN, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if what == "link":
+            file.symlink_to(secret)
+        else:
+            os.mkfifo(file)
+    assert rig.keepers.read(RUN, 0, final=True).lines == ()
+    assert rig.keepers.count(RUN, final=True) == 0
+    assert rig.keepers.lines(RUN, 0, 9) == (0, ())
+    assert rig.keepers.stderr(RUN) == ""
+    assert rig.keepers.first(RUN) == ""
+    assert rig.keepers.delivered(RUN) == []
+
+
+def test_a_link_in_place_of_its_bell_is_not_written_to(rig, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("mine")
+    rig.start(RUN, shell("sleep 60"))
+    until(rig.file(RUN, "wake").exists)
+    rig.file(RUN, "wake").unlink()
+    rig.file(RUN, "wake").symlink_to(other)
+    rig.keepers.stop(RUN, grace=0)
+    rig.ended(RUN)
+    assert other.read_text() == "mine"
+
+
+@pytest.mark.parametrize("trap", ["a FIFO", "a lock"])
+def test_an_agent_that_spoils_its_input_is_stopped_all_the_same(rig, trap):
+    rig.start(RUN, shell("echo up; exec sleep 60"))
+    until(lambda: rig.said(RUN))
+    path = rig.file(RUN, "input")
+    if trap == "a FIFO":
+        path.unlink()
+        os.mkfifo(path)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if trap == "a lock":
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        rig.keepers.stop(RUN, grace=0)
+        assert rig.ended(RUN).code == -signal.SIGTERM
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("offset", [9, 1 << 40, 1 << 62])
+def test_beyond_its_end_a_transcript_has_nothing(rig, transcript, offset):
+    transcript(b"one\n")
+    assert rig.keepers.read(RUN, offset).lines == ()
 
 
 def test_bytes_that_are_no_text_spoil_only_themselves(rig, transcript):

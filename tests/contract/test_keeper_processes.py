@@ -235,6 +235,15 @@ def test_a_keeper_survives_the_terminal_and_the_death_of_whoever_started_it(rig)
     assert rig.said(RUN) == b"still here\n"
 
 
+def test_a_keeper_that_ends_after_the_last_look_at_it_is_no_zombie_for_ever(rig):
+    rig.keepers.launch("t-1.1.gate", shell("true"))
+    until(lambda: rig.file("t-1.1.gate", "keeper.json").exists())
+    keeper = rig.keeper("t-1.1.gate")
+    until(lambda: machine.is_zombie(keeper), "that it has ended, and nobody looked at it")
+    rig.keepers.launch(RUN, shell("true"))
+    assert not machine.is_zombie(keeper)
+
+
 def test_a_keeper_that_waits_uses_next_to_nothing(rig, capsys):
     rig.start(RUN, shell("sleep 60"))
     keeper = rig.keeper(RUN)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.coders import having
-from fleet.adapters.tmux.screens import asked_on, program_of, read_screen
+from fleet.adapters.tmux.screens import permission_on, program_of, read_screen
 from fleet.ports import ScreenState
 
 SCREENS = Path(__file__).parents[1] / "transcripts" / "screens"
@@ -41,13 +41,13 @@ ASKS = {
 
 @pytest.mark.parametrize(("program", "case"), RECORDED)
 def test_what_a_dialog_asks_leave_for_is_read_from_its_screen(program, case):
-    assert asked_on(program, recorded(program, case)[0]) == ASKS.get((program, case), "")
+    assert permission_on(program, recorded(program, case)[0]) == ASKS.get((program, case), "")
 
 
 def test_a_question_is_no_request_for_leave():
     """Its first answer is not `yes`."""
     text, _ = recorded("claude", "permission-command")
-    assert asked_on("claude", text.replace("1. Yes\n", "1. SQLite\n")) == ""
+    assert permission_on("claude", text.replace("1. Yes\n", "1. SQLite\n")) == ""
 
 
 def test_every_expectation_has_its_screen():

@@ -68,7 +68,7 @@ def test_its_transcript_is_what_its_hooks_append_and_is_there_from_the_start(rig
     )
     until(lambda: rig.said(RUN) == b"hook\n")
     until(lambda: "shown" in rig.terminals.screen(RUN).text)
-    until(lambda: b"shown" in rig.file(RUN, "screen").read_bytes())
+    until(lambda: b"shown" in (rig.runs / f"{RUN}.screen").read_bytes())
     assert rig.keepers.read(RUN, 0).lines == ("hook",)
 
 
@@ -334,3 +334,40 @@ def test_the_screen_says_what_the_program_is_doing(rig):
     rig.until_state(ScreenState.WANTS)
     kinds = [hook["kind"] for hook in rig.hooks()]
     assert kinds == ["session", "turn", "result", "turn", "tool", "wants"]
+
+
+def forge(rig, **wrong):
+    """What an agent could write into its own record."""
+    file = rig.file(RUN, "keeper.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), **wrong}))
+
+
+def test_a_forged_pane_runs_no_command_of_tmux(rig):
+    """What is a pattern of a window's name in one place is a command where tmux parses its words."""
+    rig.ready()
+    pane = rig.tmux.panes()[0]
+    rig.tmux._ask(["rename-window", "-t", pane.id, "a[["])  # as its program can, by its own name
+    forge(rig, pane=f"={pane.session}:a[[ ; run-shell 'touch {rig.place}/made' #][")
+    with pytest.raises(Unavailable):
+        rig.terminals.paste(RUN, "Go on")
+    assert not (rig.place / "made").exists()
+
+
+def test_a_forged_pane_shows_and_ends_no_other_terminal(rig):
+    rig.start(RUN, rig.in_terminal("sleep 60"))
+    rig.start("t-2.1", rig.in_terminal("echo secret; sleep 60"))
+    until(lambda: "secret" in rig.terminals.screen("t-2.1").text)
+    other = json.loads(rig.file("t-2.1", "keeper.json").read_text())
+    mine = json.loads(rig.file(RUN, "keeper.json").read_text())
+    forge(rig, pane=other["pane"], pid=other["pid"])
+    with pytest.raises(Unavailable):
+        rig.terminals.screen(RUN)
+    assert rig.terminals.screens([RUN]) == {}
+    order = rig.file(RUN, "launch.json")
+    session = json.loads(rig.file("t-2.1", "launch.json").read_text())["session"]
+    kept = order.read_text()
+    order.write_text(json.dumps({**json.loads(kept), "session": session}))
+    rig.terminals.kill(RUN)
+    assert "secret" in rig.terminals.screen("t-2.1").text
+    order.write_text(kept)
+    forge(rig, **mine)

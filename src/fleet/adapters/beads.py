@@ -103,7 +103,7 @@ class BdProgram:
                 raise ValueError(act)
 
     def wanted(self, bead: str) -> Mapping[str, str]:
-        """As an earlier fleet recorded it in `tasks/<id>/task.json`; else the home itself."""
+        """What an earlier fleet recorded in `tasks/<id>/task.json`; else the home itself."""
         known: dict[str, str] = {}
         try:
             record = json.loads((self._home / "tasks" / bead / "task.json").read_text("utf-8"))

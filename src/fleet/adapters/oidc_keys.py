@@ -12,14 +12,14 @@ from urllib.request import Request, urlopen
 import jwt
 
 ANSWER_SECONDS = 5.0  # of the issuer
-LARGEST = 1 << 20  # bytes of one answer
+ANSWER_BYTES = 1 << 20  # bytes of one answer
 FRESH_SECONDS = 300.0  # after which the keys are fetched again, when one is used
 PAUSE_SECONDS = 10.0  # between two tries: an unknown key must not make us ask all the time
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class IssuerKeys:
-    """Nobody waits for the issuer: a key that is not known yet is known at the next request."""
+    """The keys of an issuer. No request waits for it: a key that is new is known at the next request."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer
@@ -55,10 +55,10 @@ class IssuerKeys:
 
 
 def _keys_of(issuer: str) -> dict[str, jwt.PyJWK]:
-    about = _read(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
-    if about["issuer"] != issuer:
-        raise ValueError(f"the issuer calls itself {about['issuer']}")
-    keys = _read(str(about["jwks_uri"]))["keys"]
+    document = _read(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+    if document["issuer"] != issuer:
+        raise ValueError(f"the issuer calls itself {document['issuer']}")
+    keys = _read(str(document["jwks_uri"]))["keys"]
     public = [key for key in keys if key.get("kty") in {"RSA", "EC", "OKP"} and key.get("kid")]
     return {str(key["kid"]): jwt.PyJWK(key) for key in public if key.get("use", "sig") == "sig"}
 
@@ -68,4 +68,4 @@ def _read(url: str) -> Any:
     if parts.scheme != "https" and parts.hostname not in LOOPBACK:
         raise ValueError(f"{url} is not an https address")
     with urlopen(Request(url), timeout=ANSWER_SECONDS) as answer:  # noqa: S310  # nosec B310  # checked just above
-        return json.loads(answer.read(LARGEST))
+        return json.loads(answer.read(ANSWER_BYTES))

@@ -7,9 +7,12 @@ import errno
 import os
 import stat
 
+PLAINLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 TYPE_CHECKING = False  # `typing` would be a fifth of a keeper's start
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from io import BufferedReader
     from pathlib import Path
 
 
@@ -62,7 +65,7 @@ def _write_temporary(
 
 def _write_new(path: str, data: bytes, mode: int, *, exact: bool, durable: bool) -> None:
     """Without a file object, which asks the system three things more: every task has files."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    fd = _make(path, mode)
     try:
         written = os.write(fd, data)
         while written < len(data):
@@ -73,6 +76,16 @@ def _write_new(path: str, data: bytes, mode: int, *, exact: bool, durable: bool)
             os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _make(path: str, mode: int) -> int:
+    """A new file, never one that a link leads to: an agent may write in the folder."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, mode)
+    except FileExistsError:  # of a process that was killed, or a trap
+        os.unlink(path)
+        return os.open(path, flags, mode)
 
 
 def make_folder(path: Path | str, files: Mapping[str, str]) -> bool:
@@ -102,10 +115,31 @@ def make_folder(path: Path | str, files: Mapping[str, str]) -> bool:
     return True
 
 
-def read_regular(path: Path, *, most: int = 64 << 20) -> bytes:
-    """Refuse all but regular files: an agent may have put a FIFO there, which would block us."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+def read_regular(path: Path | str, *, most: int = 64 << 20) -> bytes:
+    """Refuse all but regular files: an agent may have put a link or a FIFO there."""
+    fd = os.open(path, PLAINLY)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "is not a regular file", str(path))
         return file.read(most)
+
+
+def open_regular(path: Path | str) -> BufferedReader:
+    """Open for reading where an agent may write; raise as for a missing file unless it is a regular one.
+
+    A link could lead to what the agent itself cannot read, and a FIFO would block us.
+    """
+    try:
+        fd = os.open(path, PLAINLY)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _missing(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise _missing(path)
+    return os.fdopen(fd, "rb")
+
+
+def _missing(path: Path | str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))

@@ -41,7 +41,7 @@ else:
                 StopIteration,
                 SystemError,
             ) as error:  # `json` would put these into a ValueError too
-                raise ValueError(f"this is no JSON: {text[:40]!r}") from error
+                raise ValueError(f"this is not JSON: {text[:40]!r}") from error
             if end != len(text):
                 raise ValueError(f"there is more than one value: {text[end : end + 40]!r}")
             return value

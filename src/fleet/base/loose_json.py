@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Json = dict[str, Any]
-LARGEST = 1 << 60  # no program counts that far; NaN and infinity are not below it either
+LARGEST_NUMBER = 1 << 60  # no program counts that far; NaN and infinity are not below it either
 
 
 def mapping(value: object) -> Json:
@@ -21,8 +21,8 @@ def string(value: object) -> str:
 
 
 def integer(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and abs(value) < LARGEST else 0
+    return int(value) if isinstance(value, int | float) and abs(value) < LARGEST_NUMBER else 0
 
 
 def number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else 0.0
+    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST_NUMBER else 0.0

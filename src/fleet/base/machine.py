@@ -69,7 +69,7 @@ def boot_id() -> str:
 
 
 def machine_id() -> str:
-    """Of this installation of the system; in a container, which has none, the name of the host."""
+    """The id of this installation of the system; in a container, which has none, the host's name."""
     for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with suppress(OSError), open(file) as text:
             if name := text.read().strip():
@@ -137,14 +137,14 @@ def _carries(pid: int, mark: str) -> bool:
 
 
 def children(parent: int) -> set[int]:
-    """Its children that have not ended; none where there is no /proc."""
+    """The children of a process that have not ended; empty where there is no /proc."""
     if not has_proc():
         return set()
     return {pid for pid in _pids() if _parent(pid) == parent and not is_zombie(pid)}
 
 
 def _environment(pid: int) -> bytes:
-    """As it was when the process started; empty when it has ended or is another user's."""
+    """The environment that a process started with; empty when it has ended or is another user's."""
     try:
         with open(f"{PROC}/{pid}/environ", "rb") as file:
             return b"\0" + file.read() + b"\0"
@@ -153,7 +153,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _environments(pid: int = 0) -> dict[int, str]:
-    """By pid: command line and environment from `ps`, of one process or of all; macOS only."""
+    """By pid, command line and environment as `ps` shows them, of one process or of all; macOS only."""
     if not DARWIN:
         return {}
     selection = ["-p", str(pid)] if pid else ["-A"]
@@ -205,6 +205,18 @@ def send_signal(
         return ours or (bool(parent) and _parent(pid) == parent)
 
     send_signal_if(pid, number, is_ours)
+
+
+def kill_marked(mark: str) -> set[int]:
+    """Kill every process with this mark, and return which those were.
+
+    They are stopped first: a shell whose command is killed before itself begins the next one.
+    """
+    pids = marked(mark)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            send_signal(pid, number, mark=mark)
+    return pids
 
 
 def send_signal_if(pid: int, number: int, is_ours: Callable[[], bool]) -> None:

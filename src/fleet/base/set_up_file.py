@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fleet.base.files import read_regular, write_atomically
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -13,7 +15,7 @@ NAME = "setup.now"
 
 def begin(folder: Path, command: str) -> None:
     with suppress(OSError):  # a full disk must not stop the set-up
-        (folder / NAME).write_text(command, "utf-8", "replace")
+        write_atomically(folder / NAME, command, durable=False)
 
 
 def end(folder: Path) -> None:
@@ -24,5 +26,6 @@ def end(folder: Path) -> None:
 def running(folder: Path) -> str:
     """The first line of the command; empty when none runs."""
     with suppress(OSError):
-        return (folder / NAME).read_text("utf-8", "replace").strip().partition("\n")[0]
+        text = read_regular(folder / NAME).decode("utf-8", "replace")
+        return text.strip().partition("\n")[0]
     return ""

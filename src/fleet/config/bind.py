@@ -1,4 +1,4 @@
-"""From merged leaves to a Fleet: every reference is bound here, or named as a problem."""
+"""Makes a Fleet of merged settings: every reference is bound here, or named as a problem."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from fleet.config.bind_coders import bound as own_coders
 from fleet.config.bind_coders import installed
 from fleet.config.bind_models import Models, narrowed, no_node
-from fleet.config.bind_routes import Routes
 from fleet.config.keys.kinds import size_bytes
 from fleet.config.keys.table import PROJECT
 from fleet.domain.errors import nearest
@@ -23,14 +22,14 @@ from fleet.domain.fleet import (
     Node,
     Otlp,
 )
-from fleet.domain.generated.roles import role_prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fleet.config.files.problems import Place, Problems
+    from fleet.config.files.problems import Problems, SettingPlace
     from fleet.config.keys.table import Path
     from fleet.config.layers import Layer
+    from fleet.domain.routes import RouteRule
 
 
 def bind(merged: Layer, problems: Problems, withheld: Iterable[Path] = ()) -> Fleet:
@@ -38,7 +37,7 @@ def bind(merged: Layer, problems: Problems, withheld: Iterable[Path] = ()) -> Fl
     return _Binder(merged, problems).fleet(frozenset(withheld))
 
 
-class Declared:
+class DeclaredEntries:
     """What the layers declare, entry by entry, and where each part of it was written."""
 
     def __init__(self, merged: Layer, problems: Problems) -> None:
@@ -54,7 +53,7 @@ class Declared:
     def values(self, *above: str) -> dict[str, Any]:
         return self.under.get(above, {})
 
-    def place(self, *path: str) -> Place:
+    def place(self, *path: str) -> SettingPlace:
         leaf = self.merged.leaves.get(path)
         return leaf.origin.place if leaf else self.merged.entries[path[0], path[1]]
 
@@ -70,7 +69,7 @@ class Declared:
             self.problems.add(origin, f"{section}.{name}", f"has no `{field}`.", fix)
 
 
-class _Binder(Declared):
+class _Binder(DeclaredEntries):
     def fleet(self, withheld: frozenset[Path]) -> Fleet:
         coder, model = (self.merged.leaves[(name,)].value for name in ("coder", "model"))
         self.own = own_coders(self, withheld)
@@ -82,7 +81,7 @@ class _Binder(Declared):
             n: self.agent(n, declared, models, coder, model)
             for n, declared in self.section("agents")
         }
-        routes = Routes(self, models, agents, coder).bound()
+        routes = self.routes(models, agents, coder)
         known = dict.fromkeys((*CODERS, *self.own, coder))
         coders = {n: _default_agent(n, models, coder, model) for n in known}
         observed = self.values("project", "observability")
@@ -157,6 +156,15 @@ class _Binder(Declared):
         self.problems.warn(origin, f"nodes.{name}.provider", message)
         return "openai", ""
 
+    def routes(
+        self, models: dict[str, Model], agents: Mapping[str, Agent], coder: str
+    ) -> tuple[RouteRule, ...]:
+        if not self.section("routes"):
+            return ()
+        from fleet.config.bind_routes import RouteBinder  # noqa: PLC0415  # start-up time
+
+        return RouteBinder(self, models, agents, coder).bound()
+
     def agent(
         self,
         name: str,
@@ -184,7 +192,7 @@ class _Binder(Declared):
         if own["command"] and (named or coder) not in {"command", "acp"}:
             self.wrong(("agents", name, "command"), "is only for the coders command and acp.")
         description = declared.get("description", "")
-        prompt = declared.get("prompt") or (role_prompt(name, description) if description else "")
+        prompt = declared.get("prompt") or _prompt_of(name, description)
         return Agent(name, named or coder, bound, model_name, description, prompt, **own)
 
     def unknown_model(
@@ -225,6 +233,15 @@ class _Binder(Declared):
 
 WHERE = ("endpoint", "kind", "provider")  # the settings that say where a node is
 OWN = ("tools", "permissions", "extra_args", "command", "priority", "role", "max_requests", "needs")
+
+
+def _prompt_of(name: str, description: str) -> str:
+    """What an agent is told that has a description and no prompt."""
+    if not description:
+        return ""
+    from fleet.domain.generated.roles import role_prompt  # noqa: PLC0415  # start-up time
+
+    return role_prompt(name, description)
 
 
 def _default_agent(name: str, models: dict[str, Model], coder: str, model: str) -> Agent:

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.errors import nearest
-from fleet.domain.fleet import CODERS, OwnCoder, Spot
+from fleet.domain.fleet import CODERS, JsonSpot, OwnCoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.config.bind import Declared
+    from fleet.config.bind import DeclaredEntries
     from fleet.config.keys.table import Path
 
 GROUP = "fleet.coders"  # of entry points
@@ -25,13 +25,13 @@ SESSION = "{session}"
 
 @cache
 def installed() -> tuple[str, ...]:
-    """It reads the record of every installed package: only for a name that is nothing else."""
+    """The coder of an installed package: looked up last, for it reads the record of every package."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - likewise
 
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
-def bound(declared: Declared, withheld: frozenset[Path]) -> dict[str, OwnCoder]:
+def bound(declared: DeclaredEntries, withheld: frozenset[Path]) -> dict[str, OwnCoder]:
     return {
         name: _coder(declared, name, values, withheld)
         for name, values in declared.section("coders")
@@ -39,7 +39,7 @@ def bound(declared: Declared, withheld: frozenset[Path]) -> dict[str, OwnCoder]:
 
 
 def _coder(
-    declared: Declared, name: str, values: Mapping[str, Any], withheld: frozenset[Path]
+    declared: DeclaredEntries, name: str, values: Mapping[str, Any], withheld: frozenset[Path]
 ) -> OwnCoder:
     at, says = ("coders", name), _says(declared, name)
     if name in CODERS:
@@ -53,7 +53,7 @@ def _coder(
     return OwnCoder(name, says=MappingProxyType(says), **own)
 
 
-def _says(declared: Declared, name: str) -> dict[str, Spot]:
+def _says(declared: DeclaredEntries, name: str) -> dict[str, JsonSpot]:
     spots = {}
     for what, text in declared.values("coders", name, "says").items():
         path = ("coders", name, "says", what)
@@ -70,7 +70,7 @@ def _says(declared: Declared, name: str) -> dict[str, Spot]:
     return spots
 
 
-def _spot(text: str) -> Spot | None:
+def _spot(text: str) -> JsonSpot | None:
     """`type=result response.text`: conditions, then the path, which may be missing after one."""
     words = text.split()
     path = () if not words or "=" in words[-1] else tuple(words.pop().split("."))
@@ -79,4 +79,4 @@ def _spot(text: str) -> Spot | None:
         return None
     if not all(path) or not all(all(key.split(".")) for key, _, _ in when):
         return None
-    return Spot(path, tuple((tuple(key.split(".")), value) for key, _, value in when))
+    return JsonSpot(path, tuple((tuple(key.split(".")), value) for key, _, value in when))

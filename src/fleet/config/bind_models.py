@@ -10,7 +10,7 @@ from fleet.domain.fleet import Model, Node, Serving, narrow_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fleet.config.bind import Declared
+    from fleet.config.bind import DeclaredEntries
 
 
 def has_tags(serving: Serving, needs: Iterable[str]) -> bool:
@@ -44,7 +44,7 @@ def narrowed(model: Model, needs: Iterable[str]) -> Model | None:
 class Models:
     """Keys with one alias and one upstream model are servings of one Model, in file order."""
 
-    def __init__(self, declared: Declared, nodes: dict[str, Node]) -> None:
+    def __init__(self, declared: DeclaredEntries, nodes: dict[str, Node]) -> None:
         self.declared, self.nodes, self.problems = declared, nodes, declared.problems
         self.declared_models = dict(declared.section("models"))
         self.servings = {
@@ -55,11 +55,13 @@ class Models:
         self.done: dict[str, Model] = {}
 
     def bound(self) -> dict[str, Model]:
-        """By every key: the keys of one group give the same Model."""
+        """The models by every key: the keys of one group give the same Model."""
         for keys in self.groups:
             if all(not self.servings[key] for key in keys):
                 continue
             self.model(keys, ())
+        for node in self.nodes.values():
+            self.warn_of_idle_slots(node)
         return {key: self.done[g] for key, g in self.group_of.items() if g in self.done}
 
     def alias(self, key: str) -> str:
@@ -112,11 +114,11 @@ class Models:
 
     def collide(self, key: str, alias: str, first: str, group: str) -> None:
         if alias != key and alias in self.declared_models and alias != group:
-            other = f"the model '{alias}', which is what asking for '{alias}' gives."
+            other = f"the model '{alias}': a request for '{alias}' goes to that one."
             message = f"'{alias}' is also the name of {other}"
         elif first != group:
             message = f"'{alias}' is also the alias of '{first}', which serves another model; "
-            message += f"asking for '{alias}' gives '{first}'."
+            message += f"a request for '{alias}' goes to '{first}'."
         else:
             return
         field = "alias" if ("models", key, "alias") in self.declared.merged.leaves else "node"
@@ -147,6 +149,25 @@ class Models:
                 message = f"'{other.name}' holds {other.context} tokens and this model "
                 message += f"{model.context}: longer prompts are refused when it has to answer."
                 self.problems.warn(origin, f"models.{model.name}.fallbacks", message)
+
+    def warn_of_idle_slots(self, node: Node) -> None:
+        """A node's `max_parallel` only bounds what its models may have together."""
+        slots = {
+            keys[0]: serving.slots
+            for keys in self.groups
+            for key in keys
+            for serving in self.servings[key]
+            if serving.node is node
+        }
+        if not slots or node.max_parallel <= sum(slots.values()):
+            return
+        names = " and ".join(f"models.{name}" for name in slots)
+        self.problems.warn(
+            self.declared.place("nodes", node.name, "max_parallel"),
+            f"nodes.{node.name}.max_parallel",
+            f"is {node.max_parallel}, but {names} may send it only {sum(slots.values())} at once: "
+            "give them `max_parallel`, too.",
+        )
 
     def fallback(self, key: str, other: str, above: tuple[str, ...]) -> Model | None:
         target = self.target(other)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.errors import nearest
 from fleet.domain.fleet import CODERS
-from fleet.domain.routes import Route, never, takes_all_of
+from fleet.domain.routes import RouteRule, never, takes_all_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 CONDITIONS = ("labels", "words", "files", "longer_than", "shorter_than")
 
 
-class Routes:
+class RouteBinder:
     def __init__(
         self, binder: _Binder, models: dict[str, Model], agents: Mapping[str, Agent], coder: str
     ) -> None:
         self.binder, self.models, self.agents, self.coder = binder, models, agents, coder
 
-    def bound(self) -> tuple[Route, ...]:
+    def bound(self) -> tuple[RouteRule, ...]:
         """In file order: those of your own settings come before those of the project."""
-        routes: list[Route] = []
+        routes: list[RouteRule] = []
         for name, declared in self.binder.section("routes"):
             route = self.route(name, declared)
             self.warn_of_earlier(route, routes)
             routes.append(route)
         return tuple(routes)
 
-    def route(self, name: str, declared: Mapping[str, Any]) -> Route:
+    def route(self, name: str, declared: Mapping[str, Any]) -> RouteRule:
         agent, model = declared.get("agent", ""), declared.get("model", "")
         if not agent and not model and not declared["needs"]:
             fix = "Add `agent:`, `model:` or `needs:`."
@@ -44,7 +44,7 @@ class Routes:
             )
         self.check_agent(name, agent)
         self.check_model(name, agent, model)
-        route = Route(
+        route = RouteRule(
             name, agent, model, declared["needs"], **{each: declared[each] for each in CONDITIONS}
         )
         if never(route):
@@ -76,7 +76,7 @@ class Routes:
             origin = self.binder.place("routes", name, "model")
             self.binder.problems.warn(origin, f"routes.{name}.model", f"{message} {near}")
 
-    def narrow(self, route: Route) -> None:
+    def narrow(self, route: RouteRule) -> None:
         """Declare its model on the nodes that have the tags."""
         if not route.needs:
             return
@@ -98,7 +98,7 @@ class Routes:
             return self.models[name]
         return next((model for model in self.models.values() if name and model.alias == name), None)
 
-    def warn_of_earlier(self, route: Route, earlier: list[Route]) -> None:
+    def warn_of_earlier(self, route: RouteRule, earlier: list[RouteRule]) -> None:
         first = next((other for other in earlier if takes_all_of(other, route)), None)
         if first is not None:
             origin = self.binder.merged.entries["routes", route.name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.config.files.problems import Place
+from fleet.config.files.problems import SettingPlace
 from fleet.config.keys import lookup as schema
 from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong, take
@@ -14,18 +14,18 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path as FilePath
 
     from fleet.config.files.problems import Problems
-    from fleet.config.keys.table import Key, Path
+    from fleet.config.keys.table import Path, SettingKey
 
 
 class Origin(NamedTuple):
     """`note` names a value of another layer that does not count."""
 
     layer: str
-    place: Place = Place("")
+    place: SettingPlace = SettingPlace("")
     note: str = ""
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Origin(NamedTuple):
 
 
 class Leaf(NamedTuple):
-    key: Key
+    key: SettingKey
     value: Any
     origin: Origin
     base: FilePath  # what a relative path is relative to
@@ -46,7 +46,7 @@ class Layer(NamedTuple):
     """`entries` are the chosen names, also those with nothing under them: ("nodes", "mac-mini")."""
 
     leaves: dict[Path, Leaf]
-    entries: dict[Path, Place]
+    entries: dict[Path, SettingPlace]
 
 
 def merge(*layers: Layer) -> Layer:
@@ -71,7 +71,7 @@ def defaults(home: FilePath, name: str) -> Layer:
 
 
 def completed(merged: Layer, base: FilePath) -> Layer:
-    """With the defaults of its kind for every declared entry."""
+    """The leaves, with the defaults of its kind for every declared entry."""
     origin = Origin(table.DEFAULT)
     for section, name in merged.entries:
         for key in table.KEYS:
@@ -84,11 +84,12 @@ def completed(merged: Layer, base: FilePath) -> Layer:
 
 def from_environment(env: Mapping[str, str], cwd: FilePath, problems: Problems) -> Layer:
     layer = Layer({}, {})
-    if not any(name in env or name.startswith("FLEET_") for name in (*env, *ALIASES)):
+    spoken = [name for name in env if name.startswith("FLEET_") and name not in OURS]
+    if not spoken and not any(name in env for name in ALIASES):
         return layer
     for key in table.KEYS:
         for name, text in _spoken(key, env):
-            origin = Origin(table.ENVIRONMENT, Place(name))
+            origin = Origin(table.ENVIRONMENT, SettingPlace(name))
             try:
                 leaf = Leaf(key, read(key, text), origin, cwd)
             except Wrong as wrong:
@@ -96,14 +97,18 @@ def from_environment(env: Mapping[str, str], cwd: FilePath, problems: Problems) 
             else:
                 layer.leaves[tuple(key.path.split("."))] = leaf
             break
-    _unknown_variables(env, problems)
+    _unknown_variables(spoken, problems)
     return layer
 
 
+OURS = frozenset({  # that are no settings; agents have nearly all of them
+    "FLEET_HOME", "FLEET_URL", "FLEET_TOKEN", "FLEET_TASK_ID", "FLEET_TASK_DIR", "FLEET_ARTIFACT_DIR",
+    "FLEET_RUN_ID", "FLEET_RUN_TOKEN", "FLEET_RUN_SERVER", "FLEET_RUN_BEARER",
+})  # fmt: skip
 ALIASES = ("CLAUDE_FLEET_TEAM", "STORAGE_BACKEND", "DATABASE_URL", "DB_PATH")
 
 
-def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
+def _spoken(key: SettingKey, env: Mapping[str, str]) -> list[tuple[str, str]]:
     """The variables that give this setting a value, the strongest first; empty ones say nothing."""
     name = schema.variable(key)
     pairs = [(name, env.get(name, ""))] if name else []
@@ -120,13 +125,13 @@ def _spoken(key: Key, env: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, text) for name, text in pairs if text]
 
 
-def _unknown_variables(env: Mapping[str, str], problems: Problems) -> None:
+def _unknown_variables(names: Iterable[str], problems: Problems) -> None:
     known = {schema.variable(key) for key in table.KEYS} - {""}
-    for name in env:
-        if name.startswith("FLEET_") and name not in known:
+    for name in names:
+        if name not in known:
             meant = nearest(name, known)
             if meant:  # a slip, rather than a variable of something else
-                problems.warn(Place(name), "", f"is not a setting. {meant}")
+                problems.warn(SettingPlace(name), "", f"is not a setting. {meant}")
 
 
 def from_flags(flags: Mapping[str, object], cwd: FilePath, problems: Problems) -> Layer:
@@ -134,7 +139,7 @@ def from_flags(flags: Mapping[str, object], cwd: FilePath, problems: Problems) -
     for name, raw in flags.items():
         if raw is None:
             continue
-        origin = Origin(table.FLAG, Place(name))
+        origin = Origin(table.FLAG, SettingPlace(name))
         try:
             key, path = schema.resolve(name)
             value = read(key, raw) if isinstance(raw, str) else take(key, raw)

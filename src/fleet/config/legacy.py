@@ -42,7 +42,7 @@ GLOBAL = {
 }
 
 
-class Source(NamedTuple):
+class LegacySource(NamedTuple):
     file: Path
     names: Mapping[str, str]
     layer: str  # "user": into config.yaml; "project": into fleet.yaml
@@ -52,37 +52,37 @@ class Source(NamedTuple):
 class Import(NamedTuple):
     """`values` are by our path; `left` says what was not taken, and why."""
 
-    source: Source
+    source: LegacySource
     values: Mapping[str, Any]
     left: tuple[str, ...]
 
 
-def sources(home: Path, project: Path | None, user_home: Path | None = None) -> list[Source]:
+def sources(home: Path, project: Path | None, user_home: Path | None = None) -> list[LegacySource]:
     """The older files that are there."""
-    there = [Source(home / "runtime.toml", RUNTIME, "user", ours=True)]
+    older = [LegacySource(home / "runtime.toml", RUNTIME, "user", ours=True)]
     if project is not None:
         person = user_home or Path.home()
-        there += [
-            Source(project / ".aifleet" / "config.toml", PROJECT, "project", ours=False),
-            Source(person / ".ai_fleet" / "config.toml", GLOBAL, "project", ours=True),
+        older += [
+            LegacySource(project / ".aifleet" / "config.toml", PROJECT, "project", ours=False),
+            LegacySource(person / ".ai_fleet" / "config.toml", GLOBAL, "project", ours=True),
         ]
-    return [source for source in there if source.file.is_file()]
+    return [source for source in older if source.file.is_file()]
 
 
 def legacy_notice(home: Path, project: Path | None) -> str:
     """One sentence about older files that have not been imported, or nothing."""
-    there = sources(home, project)
-    if not there:
+    older = sources(home, project)
+    if not older:
         return ""
     known = records(home)
-    names = [str(source.file) for source in there if str(source.file) not in known]
+    names = [str(source.file) for source in older if str(source.file) not in known]
     if not names:
         return ""
     them = "it" if len(names) == 1 else "them"
     return f"Not imported: {', '.join(names)}. `fleet init --migrate-legacy` imports {them}."
 
 
-def read(source: Source) -> Import:
+def read(source: LegacySource) -> Import:
     """Raise `BadConfig` when it is not TOML."""
     import tomllib  # noqa: PLC0415 - only for an import
 

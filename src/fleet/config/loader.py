@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.config import trust
 from fleet.config.bind import bind
-from fleet.config.files.problems import InvalidConfig, Place, Problems
+from fleet.config.files.problems import InvalidConfig, Problems, SettingPlace
 from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong, masked
 from fleet.config.keys.values import final
@@ -42,7 +42,7 @@ class Loaded(NamedTuple):
     project: Path | None  # the project's directory
     user_file: Path  # it need not exist
     project_file: Path | None
-    keys: Mapping[str, table.Key]  # the schema's row for each path
+    keys: Mapping[str, table.SettingKey]  # the schema's row for each path
     asked: Mapping[table.Path, Leaf]  # what the project's file says that needs trust
     trusted: bool
 
@@ -128,7 +128,9 @@ def _project(
         return project, file if file is not None and file.exists() else None
     file = cwd / config_file
     if not file.exists():
-        problems.add(Place(str(config_file)), "", "is not there.", "`fleet init` writes one.")
+        problems.add(
+            SettingPlace(str(config_file)), "", "is not there.", "`fleet init` writes one."
+        )
         return project, None
     return project or file.resolve().parent, file
 

@@ -17,7 +17,7 @@ OLLAMA = "localhost:11434"
 OLLAMA_SECONDS = 0.3  # a stopped Ollama refuses at once, and no command waits for a broken one
 
 
-class Kind(NamedTuple):
+class ProjectKind(NamedTuple):
     """How worktrees of such a project are set up: untracked files to copy, commands to run."""
 
     credential_files: tuple[str, ...]
@@ -44,7 +44,9 @@ NODE = {
     "pnpm-lock.yaml": "pnpm install",
     "yarn.lock": "yarn install",
     "bun.lock": "bun install",
-    "package.json": "npm install",
+    "package-lock.json": "npm install",
+    # Every worktree would make a lock file of its own, and all of them would conflict.
+    "package.json": "npm install --no-package-lock",
 }
 FILES = {
     "python": (".env", "secrets.json"),
@@ -61,8 +63,8 @@ def kind_of(root: Path) -> str:
     return "generic"
 
 
-def set_up(kind: str, root: Path) -> Kind:
-    return Kind(FILES.get(kind, (".env",)), _commands(kind, root))
+def set_up(kind: str, root: Path) -> ProjectKind:
+    return ProjectKind(FILES.get(kind, (".env",)), _commands(kind, root))
 
 
 def _commands(kind: str, root: Path) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ def _commands(kind: str, root: Path) -> tuple[str, ...]:
         case "python":
             return next((todo for mark, todo in PYTHON.items() if _installs(root / mark)), ())
         case "node":
-            return (_packages(root) or "npm install",)
+            return (_packages(root) or NODE["package.json"],)
         case "rails":
             packages = _packages(root)
             migrate = "bundle exec rails db:create db:migrate"
@@ -94,14 +96,14 @@ def _packages(root: Path) -> str:
     return next((command for mark, command in NODE.items() if (root / mark).exists()), "")
 
 
-class Ollama(NamedTuple):
+class FoundOllama(NamedTuple):
     endpoint: str
     models: tuple[str, ...]  # largest first
 
 
-def find_ollama(env: Mapping[str, str]) -> Ollama | None:
+def find_ollama(env: Mapping[str, str]) -> FoundOllama | None:
     """Ask once, for 0.3 s in all; `OLLAMA_HOST` is where Ollama's own client would look."""
-    servers: list[Ollama] = []
+    servers: list[FoundOllama] = []
     host = _host(env.get("OLLAMA_HOST", ""))
     asking = threading.Thread(target=_ask, args=(host, servers), daemon=True)
     asking.start()
@@ -115,7 +117,7 @@ def _host(named: str) -> str:
     return f"{'localhost' if name in {'', '0.0.0.0'} else name}:{port or 11434}"  # noqa: S104  # nosec B104  # it is read, not bound
 
 
-def _ask(host: str, servers: list[Ollama]) -> None:
+def _ask(host: str, servers: list[FoundOllama]) -> None:
     try:
         connection = HTTPConnection(host, timeout=OLLAMA_SECONDS)
         connection.request("GET", "/api/tags")
@@ -124,4 +126,4 @@ def _ask(host: str, servers: list[Ollama]) -> None:
         names = tuple(str(model["name"]) for model in sized)
     except (OSError, HTTPException, ValueError, TypeError, KeyError, AttributeError):
         return  # whatever answers there, it is not an Ollama
-    servers.append(Ollama(f"http://{host}", tuple(n for n in names if "embed" not in n)))
+    servers.append(FoundOllama(f"http://{host}", tuple(n for n in names if "embed" not in n)))

@@ -56,9 +56,15 @@ class BudgetSettings(NamedTuple):
 
 
 class NotifySettings(NamedTuple):
+    """Every field but the first turns on the channel of its name."""
+
     about: tuple[str, ...] = ("asked", "failed", "done", "alert")
     desktop: bool = False
     webhook: str = ""
+
+    @property
+    def any_channel(self) -> bool:
+        return any(self[1:])
 
 
 class ContainerSettings(NamedTuple):
@@ -142,6 +148,7 @@ class RetentionSettings(NamedTuple):
     tasks: float = 730
     kept: float = 180
     transcripts: float = 90
+    transcripts_mb: int = 1500
 
 
 class Settings(NamedTuple):
@@ -186,7 +193,7 @@ GROUPS = {
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """From final values by path; paths that are not settings are passed over."""
+    """Make the settings of final values by path; paths that are not settings are passed over."""
     plain: dict[str, Any] = {}
     grouped: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
     for path, value in values.items():

@@ -7,16 +7,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fleet.config.files.problems import Place, Problems
-from fleet.config.files.yaml_read import Item as Entry
+from fleet.config.files.problems import Problems, SettingPlace
+from fleet.config.files.yaml_read import YamlItem as Entry
 from fleet.config.files.yaml_read import load_file, plain
 from fleet.domain.errors import BadInput, nearest
 from fleet.domain.evals.case import (
     JOBS_OF,
-    Call,
     Case,
+    CaseCall,
+    EvalItem,
     Exact,
-    Item,
     Label,
     Mutants,
     Number,
@@ -62,13 +62,13 @@ def read_suite(folder: Path) -> tuple[Case, ...]:
     if len(files) > MOST_CASES:
         raise BadInput(f"{folder} has more than {MOST_CASES} cases.", fix="Divide it into folders.")
     problems = Problems()
-    cases = [_Reader(path, problems).case() for path in files]
+    cases = [_SuiteReader(path, problems).case() for path in files]
     if problems.all:
         raise BadSuite(sorted(problems.all, key=lambda problem: problem.place))
     return tuple(case for case in cases if case is not None)
 
 
-class _Reader:
+class _SuiteReader:
     def __init__(self, path: Path, problems: Problems) -> None:
         self._path, self._problems = path, problems
         self._file = f"{path.parent.name}/{path.name}"
@@ -110,7 +110,7 @@ class _Reader:
             roles,
         )
 
-    def _items(self, kind: str, prompt: str) -> tuple[list[Item], tuple[dict[str, Any], ...]]:
+    def _items(self, kind: str, prompt: str) -> tuple[list[EvalItem], tuple[dict[str, Any], ...]]:
         for name, of in (("tolerance", "number"), ("labels", "items")):
             if name in self._entries and kind != of:
                 self._wrong(self._entries[name].line, name, f"belongs to `{of}`.")
@@ -118,8 +118,8 @@ class _Reader:
             return self._several(prompt), ()
         if kind == "tool":
             call, tool = self._tool()
-            return [Item(prompt, call)], (tool,)
-        return [Item(prompt, self._check(kind))], ()
+            return [EvalItem(prompt, call)], (tool,)
+        return [EvalItem(prompt, self._check(kind))], ()
 
     def _check(self, kind: str) -> Check:
         if kind == "number":
@@ -147,7 +147,7 @@ class _Reader:
             tuple(self._python(f"mutants.faults[{n}]", each) for n, each in enumerate(listed)),
         )
 
-    def _several(self, prompt: str) -> list[Item]:
+    def _several(self, prompt: str) -> list[EvalItem]:
         labels, entry = self._words("labels"), self._entries["items"]
         if SLOT not in prompt:
             self._wrong(self._entries.get("prompt", entry).line, "prompt", f"must have {SLOT}.")
@@ -166,13 +166,13 @@ class _Reader:
                 continue
             text, answer = str(pair["text"].value), str(pair["answer"].value)
             if labels and answer not in labels:
-                message = f"'{answer}' is none of the labels."
+                message = f"'{answer}' is not one of the labels."
                 self._wrong(pair["answer"].line, f"{path}.answer", message, nearest(answer, labels))
             check = Label(answer, labels) if labels else Exact(answer)
-            items.append(Item(prompt.replace(SLOT, text), check))
+            items.append(EvalItem(prompt.replace(SLOT, text), check))
         return items
 
-    def _tool(self) -> tuple[Call, dict[str, Any]]:
+    def _tool(self) -> tuple[CaseCall, dict[str, Any]]:
         entries = self._mapping("tool", TOOL)
         values = {name: plain(entry) for name, entry in entries.items()}
         line = self._entries["tool"].line
@@ -195,7 +195,7 @@ class _Reader:
         function = {"name": values.get("name"), "description": str(values.get("description") or "")}
         tool = {"type": "function", "function": {**function, "parameters": parameters}}
         name, result = str(values.get("name")), str(values.get("result"))
-        return Call(name, values["arguments"], result, float(value)), tool
+        return CaseCall(name, values["arguments"], result, float(value)), tool
 
     def _python(self, path: str, entry: Entry, *, has_tests: bool = False) -> str:
         text = entry.value
@@ -272,4 +272,4 @@ class _Reader:
         return tuple(each.value for each in entry.value)
 
     def _wrong(self, line: int, path: str, message: str, fix: str = "") -> None:
-        self._problems.add(Place(self._file, line), path, message, fix)
+        self._problems.add(SettingPlace(self._file, line), path, message, fix)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from fleet.config.files.problems import Place
+from fleet.config.files.problems import SettingPlace
 from fleet.config.layers import Layer, Leaf
 from fleet.domain.data import NamedTuple
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILE = "trusted.json"
 VERSION = 1
-LOOPBACK = re.compile(r"https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/.*)?", re.IGNORECASE)
+LOOPBACK = r"(?i)https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/.*)?"
 
 
 class TrustState(NamedTuple):
@@ -74,7 +74,7 @@ def _is_address(path: Path, leaf: Leaf, layer: Layer, user: Layer) -> bool:
     if path[0] != "nodes":
         return False
     if path[2] == "endpoint":
-        return LOOPBACK.fullmatch(str(leaf.value)) is None
+        return re.fullmatch(LOOPBACK, str(leaf.value)) is None
     address = (*path[:2], "endpoint")
     if path[2] not in {"kind", "provider"} or address in layer.leaves or address in user.leaves:
         return False
@@ -108,9 +108,9 @@ def withhold(layer: Layer, withheld: Mapping[Path, Leaf]) -> Layer:
     A server without its command is not there at all, nor a route without its agent.
     """
     leaves = {path: leaf for path, leaf in layer.leaves.items() if path not in withheld}
-    gone = {path[:2] for path in withheld if path[0] in {"mcp_servers", "routes"}}
-    entries = {path: origin for path, origin in layer.entries.items() if path not in gone}
-    return Layer({p: leaf for p, leaf in leaves.items() if p[:2] not in gone}, entries)
+    tables = {path[:2] for path in withheld if path[0] in {"mcp_servers", "routes"}}
+    entries = {path: origin for path, origin in layer.entries.items() if path not in tables}
+    return Layer({p: leaf for p, leaf in leaves.items() if p[:2] not in tables}, entries)
 
 
 def records(home: FilePath, problems: Problems | None = None) -> dict[str, dict[str, Any]]:
@@ -127,7 +127,7 @@ def records(home: FilePath, problems: Problems | None = None) -> dict[str, dict[
     except (OSError, ValueError, TypeError, KeyError):
         pass
     if problems is not None:
-        problems.warn(Place(str(path)), "", "cannot be read, so nothing is trusted.")
+        problems.warn(SettingPlace(str(path)), "", "cannot be read, so nothing is trusted.")
     return {}
 
 

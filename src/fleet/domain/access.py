@@ -47,6 +47,9 @@ class Role(StrEnum):
     MERGER = "merger"
 
 
+ROLES = tuple(role.value for role in Role)
+
+
 _P = Permission
 _WORK = frozenset({
     _P.READ, _P.ADD, _P.CLAIM, _P.COMPLETE, _P.SEND, _P.ASK, _P.COMMIT,
@@ -134,7 +137,7 @@ EVER = 1 << 62  # a time that is later than any
 
 
 class Revocation(NamedTuple):
-    """It ends the tokens that have this key and were made up to `before`: one row ends all of a person.
+    """Ends the tokens that have this key and were made up to `before`: one row ends all of a person.
 
     Times are in microseconds. `until`: when nothing of it can still be valid; 0 for never.
     """

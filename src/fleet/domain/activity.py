@@ -35,7 +35,7 @@ class Activity(NamedTuple):
     by: str
 
 
-class Seen(NamedTuple):
+class SeenRun(NamedTuple):
     """What was seen of a run from outside. `words`: what its screen asks, as far as it says."""
 
     doing: str
@@ -55,12 +55,13 @@ _MEANS = {
 }
 _BESIDE = {SaidKind.TOOL, SaidKind.HEARD}  # may still be reported while a dialog is open
 
+MOST_SAID = 80  # characters of its words that are shown as evidence
 DRAWN = 1.0  # seconds that a screen may take to show what a hook has just reported
 SILENT = 3.0  # seconds without a transcript line after which the screen may know better
 
 
 def by_its_words(words: Iterable[tuple[SaidKind, str]]) -> Activity | None:
-    """By the newest lines of the transcript; None when they tell nothing.
+    """The activity, by the newest lines of the transcript; None when they tell nothing.
 
     A session line alone means that the program has started and was given nothing to do.
     """
@@ -71,7 +72,10 @@ def by_its_words(words: Iterable[tuple[SaidKind, str]]) -> Activity | None:
             continue
         if kind in _BESIDE and activity is not None and activity.doing is Doing.PERMISSION:
             continue
-        activity = Activity(doing, f"it said {kind}{': ' + text[:80] if text else ''}")
+        quote = " ".join(text.split())
+        if len(quote) > MOST_SAID:
+            quote = f"{quote[: MOST_SAID - 1]}…"
+        activity = Activity(doing, f"it said {kind}{': ' + quote if quote else ''}")
     return activity
 
 

@@ -27,7 +27,7 @@ MAX_UNASKED_CHARACTERS = (
     20_000  # of a message that enters a conversation unasked; the rest stays where it was posted
 )
 MOST_MEMORY = 500  # characters of each memory that a new run is told
-BREAKS = re.compile("[\x85\u2028\u2029]")  # line breaks that JSON leaves as they are
+BREAKS = "[\x85\u2028\u2029]"  # line breaks that JSON leaves as they are
 SOLE = ("text", "directive", "message")  # a payload with one of these alone is shown as text
 
 
@@ -156,15 +156,15 @@ def _payload(data: Mapping[str, Any]) -> str:
 
 
 def _one_line(data: Mapping[str, Any]) -> str:
-    """As JSON. Some programs read a prompt line by line, so no other line may begin within it."""
+    """The text as JSON: some programs read a prompt line by line, so no line may begin within it."""
     text = json.dumps(data, ensure_ascii=False)
-    return BREAKS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(BREAKS, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _with_head(head: str, text: str) -> str:
     """Start with a bracket, so that no program takes the text for one of its own commands."""
     cut = (
-        "" if len(text) <= MAX_UNASKED_CHARACTERS else "\n… (there is more of it where it was said)"
+        "" if len(text) <= MAX_UNASKED_CHARACTERS else "\n… (shortened: this is only its beginning)"
     )
     return f"[{' '.join(head.split())}]\n{text[:MAX_UNASKED_CHARACTERS]}{cut}"
 

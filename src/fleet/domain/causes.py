@@ -70,7 +70,7 @@ class Effects(NamedTuple):
     traits: Traits | None = None
 
 
-class Rules(NamedTuple):
+class CauseRules(NamedTuple):
     """What the decision depends on. `is_offered`: whether the actor's team may name a directory.
 
     `declared` is called last: it reads files in a directory that the actor may have named.
@@ -103,7 +103,7 @@ def cause_of(actor: Actor, own: Task | None = None) -> str:
     return str(actor.role) if own is not None or actor.remote else HERE
 
 
-def decide(actor: Actor, effects: Effects, rules: Rules, *, own: Task | None = None) -> Caused:
+def decide(actor: Actor, effects: Effects, rules: CauseRules, *, own: Task | None = None) -> Caused:
     """Raise unless the actor may cause this; else say what becomes of it.
 
     A task of an actor who may cause no run waits for one who may: see `is_held`.
@@ -223,6 +223,16 @@ def check_may_allow(actor: Actor, own: Task | None, task: str) -> None:
             " at its machine.",
             fix="Ask a coordinator. You can refuse it, and send the agent messages.",
             code="not_from_outside",
+        )
+
+
+def check_may_force(actor: Actor, own: Task | None, force: str) -> None:
+    """Raise when an agent would land what is not done or not tested: a person answers for that."""
+    if force and own is not None:
+        raise Forbidden(
+            f"{actor.name} is an agent, and only a person may land work untested.",
+            fix="Leave the reason out, or ask a person: fleet ask QUESTION",
+            code="for_people",
         )
 
 

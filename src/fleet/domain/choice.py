@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 from fleet.domain.fleet import narrow_name, url_of
-from fleet.domain.routes import routed
 from fleet.domain.run import Choice
 from fleet.domain.schedule import GATEWAY, Slot, on_host
 
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fleet.domain.fleet import Agent, Fleet, Serving
-    from fleet.domain.routes import Route
+    from fleet.domain.routes import RouteRule
     from fleet.domain.task import Spec, Task
 
 DEFAULT = "default"  # as an agent: whoever the supervisor's default is when the task starts
 OWN_WAY = frozenset({"acp", "command", "scripted"})  # coders that may not use the gateway
-LOOPBACK = re.compile(r"[a-z]+://(?:[^@/]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?:[:/]|$)")
+LOOPBACK = r"[a-z]+://(?:[^@/]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?:[:/]|$)"
 NEVER = "/never"  # after the address of a gateway that nobody has started
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -36,14 +35,17 @@ class Defaults:
 
 
 def choose(
-    spec: Spec, fleet: Fleet, defaults: Defaults, route: Route | None = None
+    spec: Spec, fleet: Fleet, defaults: Defaults, route: RouteRule | None = None
 ) -> tuple[Agent, Choice]:
     """`route`: the rule that chose for it.
 
     Raise `NotFound` when the task names an agent or a coder that does not exist, `Refused` when no
     node that serves its model has the tags that it needs.
     """
-    spec = routed(spec, route)
+    if route is not None:
+        from fleet.domain.routes import routed  # noqa: PLC0415  # start-up time
+
+        spec = routed(spec, route)
     wanted = "" if waits_for_default(spec, fleet) else spec.agent
     agent = fleet.agent(wanted or spec.coder or defaults.coder)
     coder = spec.coder or agent.coder
@@ -110,9 +112,10 @@ def model_slots(
 ) -> tuple[Slot, ...]:
     """The slots that serve its model, best first; none when the coder has a model of its own.
 
-    `down`: why a node cannot be used now, by its address. While all nodes of the model are down, its
-    fallbacks answer, so their slots count as well. `hosts`: the machines on which it could run; what
-    answers at an address such as `localhost` is on each of them another server.
+    `down`: why a node, by its address, or one model of it, by `serving_place`, cannot be used now.
+    While that is so of all nodes of the model, its fallbacks answer, so their slots count as well.
+    `hosts`: the machines on which it could run; what answers at an address such as `localhost` is on
+    each of them another server.
     """
     model = fleet.model(choice.model) if choice.model else None
     if model is not None and (why := gateway_down(choice, fleet, down)):
@@ -140,14 +143,18 @@ def gateway_down(choice: Choice, fleet: Fleet, down: Mapping[str, str]) -> str:
 
 def is_loopback(endpoint: str) -> bool:
     """Whether the address means another server on each machine."""
-    return bool(LOOPBACK.match(endpoint))
+    return bool(re.match(LOOPBACK, endpoint))
 
 
 def slot_of(serving: Serving, host: str) -> str:
     """The name under which runs on this host hold it."""
-    where = serving.node.endpoint or serving.node.name
     own = host if is_loopback(serving.node.endpoint) else ""
-    return on_host(f"{serving.upstream}@{where}", own)
+    return on_host(serving_place(serving), own)
+
+
+def serving_place(serving: Serving) -> str:
+    """Where a model is served: `qwen2.5-coder:7b@http://box:11434`."""
+    return f"{serving.upstream}@{serving.node.endpoint or serving.node.name}"
 
 
 def _slot(serving: Serving, down: Mapping[str, str], host: str) -> Slot:
@@ -158,6 +165,6 @@ def _slot(serving: Serving, down: Mapping[str, str], host: str) -> Slot:
         slot_of(serving, host),
         serving.slots,
         node=node.name,
-        down=down.get(where, ""),
+        down=down.get(where) or down.get(serving_place(serving), ""),
         within=whole,
     )

@@ -2,7 +2,7 @@
 
 Every command declares dozens of each as it starts, and makes objects of few. The standard library
 writes and compiles several methods for each class. Here the method that makes an object is written
-when the first object is made, and all classes share the other methods. `fields`, `replace`, `asdict`,
+for the fourth object of the class, and all classes share the other methods. `fields`, `replace`, `asdict`,
 `_replace`, `_asdict`, `_make` and matching work as in the standard library. The figures, and why not
 msgspec: docs/decisions/0010-records-of-our-own.md.
 """
@@ -33,43 +33,142 @@ else:
             body |= {"__slots__": (), "_fields": names, "__match_args__": names}
             body |= {name: _tuplegetter(index, "") for index, name in enumerate(names)}
             made = type(name, (tuple,), _NAMED | body)
-            made.__new__ = staticmethod(_written_later(made, "__new__", _written_new))
+            made.__new__ = staticmethod(_first_new(made))
             return made
 
     NamedTuple = type.__new__(_Naming, "NamedTuple", (), {})
 
 
-def _declared(cls: type) -> Any:
-    doc, cls.__doc__ = cls.__doc__ or "", cls.__doc__ or cls.__name__  # else `dataclass` writes one
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    made.__doc__ = doc
-    for name, method in _SHARED.items():
-        if name not in cls.__dict__:
-            setattr(made, name, method)
-    made.__init__ = _written_later(made, "__init__", _written_init)
+class _Fields:
+    """`__dataclass_fields__` of a record, which the standard library makes when somebody asks."""
+
+    def __init__(self, made: Any, annotations: dict[str, Any], defaults: dict[str, Any]) -> None:
+        self._made, self._annotations, self._defaults = made, annotations, defaults
+
+    def __get__(self, _record: object, _kind: object) -> dict[str, Any]:
+        made = self._made
+        body = {"__annotations__": self._annotations, "__module__": made.__module__}
+        body |= {"__doc__": made.__name__}  # else `dataclass` writes one, which takes as long again
+        twin: Any = _plain_dataclass(type(made.__name__, made.__bases__, body | self._defaults))
+        fields: dict[str, Any] = twin.__dataclass_fields__
+        made.__dataclass_fields__ = fields  # in the place of this object
+        return fields
+
+
+_plain_dataclass: Any = dataclasses.dataclass(init=False, repr=False, eq=False)
+_PARAMS = _plain_dataclass(type("_", (), {"__doc__": "-"})).__dataclass_params__
+
+
+def _declared(cls: Any) -> Any:
+    """The class with slots, as the standard library makes it; its fields and `__init__` come later."""
+    annotations = cls.__annotations__
+    body = dict(cls.__dict__)
+    defaults = {name: body.pop(name) for name in annotations if name in body}
+    names: dict[str, Any] = {}
+    every: dict[str, Any] = {}  # the defaults, with those that are inherited
+    for base in cls.__mro__[:0:-1]:
+        if "_defaults" in base.__dict__:
+            names |= dict.fromkeys(base.__match_args__)
+            every |= base._defaults  # noqa: SLF001  # a record as this one
+    body |= {
+        "__slots__": tuple([name for name in annotations if name not in names]),
+        "__match_args__": tuple(names | annotations),
+        "__doc__": cls.__doc__ or "",  # without one, the standard library writes one
+        "__dataclass_params__": _PARAMS,
+        "_defaults": every | defaults,
+    }
+    for name in ("__dict__", "__weakref__"):
+        body.pop(name, None)
+    made = type(cls)(cls.__name__, cls.__bases__, _SHARED | body)
+    made.__qualname__ = cls.__qualname__
+    made.__dataclass_fields__ = _Fields(made, annotations, defaults)
+    made.__init__ = _first_init(made)
     return made
 
 
-def _written_later(cls: Any, name: str, write: Callable[[Any], Any]) -> Callable[..., Any]:
-    def write_and_call(*args: object, **named: object) -> Any:
-        written = write(cls)
-        setattr(cls, name, staticmethod(written) if name == "__new__" else written)
-        return written(*args, **named)
+def _first_init(cls: Any) -> Callable[..., None]:
+    """The `__init__` of a record's first objects, for which no code is written."""
+    count = 0
 
-    return write_and_call
+    def init(self: Any, /, *args: object, **named: object) -> None:
+        nonlocal count
+        count += 1
+        names = cls.__match_args__
+        values = _matched(names, cls._defaults, args, named) if 1 < count <= FEW else None
+        if count == 1:
+            _refuse_what_is_not_plain(cls)
+            values = _matched(names, cls._defaults, args, named)
+        if values is None:
+            cls.__init__ = _written_init(cls)
+            cls.__init__(self, *args, **named)
+            return
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, value)
+
+    return init
 
 
-def _written_init(cls: Any) -> Any:
-    given, body = ["self"], []
-    known: dict[str, Any] = {"_set": object.__setattr__, "_none": _none}
+def _first_new(cls: Any) -> Callable[..., Any]:
+    """The `__new__` of a named tuple's first objects."""
+    count = 0
+
+    def new(kind: Any, /, *args: object, **named: object) -> Any:
+        nonlocal count
+        count += 1
+        values = _matched(cls._fields, cls._field_defaults, args, named) if count <= FEW else None
+        if values is not None:
+            return tuple.__new__(kind, values)
+        written = _written_new(cls)
+        cls.__new__ = staticmethod(written)
+        return written(kind, *args, **named)
+
+    return new
+
+
+def _matched(
+    names: tuple[str, ...],
+    defaults: dict[str, Any],
+    args: tuple[object, ...],
+    named: dict[str, object],
+) -> list[Any] | None:
+    """The value of each field; None when the arguments do not fit."""
+    values, used = [*args], 0
+    for name in names[len(args) :]:
+        if name in named:
+            values.append(named[name])
+            used += 1
+        elif name in defaults:
+            values.append(_default(defaults[name]))
+        else:
+            return None
+    return values if len(values) == len(names) and used == len(named) else None
+
+
+def _default(value: Any) -> Any:
+    if not isinstance(value, dataclasses.Field):
+        return value
+    make = value.default_factory
+    return value.default if make is dataclasses.MISSING else make()
+
+
+def _refuse_what_is_not_plain(cls: Any) -> None:
     if hasattr(cls, "__post_init__"):
         raise TypeError(
             f"{cls.__qualname__}.__post_init__ would not be called; see fleet.domain.data"
         )
+    for name, value in cls._defaults.items():
+        if isinstance(value, dataclasses.Field) and (
+            value.kw_only is True or not (value.init and value.repr and value.compare)
+        ):
+            raise TypeError(f"{cls.__qualname__}.{name} is not plain; see fleet.domain.data")
+
+
+def _written_init(cls: Any) -> Any:
+    given, body = ["self"], []
+    known: dict[str, Any] = {"_none": _none}
     for field in dataclasses.fields(cls):
-        if field.kw_only or not (field.init and field.repr and field.compare):
-            raise TypeError(f"{cls.__qualname__}.{field.name} is not plain; see fleet.domain.data")
         name, value = field.name, field.name
+        known[f"_set_{name}"] = getattr(cls, name).__set__  # twice as fast as object.__setattr__
         if field.default is not dataclasses.MISSING:
             known[f"_of_{name}"] = field.default
             given.append(f"{name}=_of_{name}")
@@ -79,7 +178,7 @@ def _written_init(cls: Any) -> Any:
             value = f"_of_{name}() if {name} is _none else {name}"
         else:
             given.append(name)
-        body.append(f" _set(self, {name!r}, {value})")
+        body.append(f" _set_{name}(self, {value})")
     return _compiled(cls, "__init__", given, [*body, " return"], known)
 
 
@@ -101,6 +200,7 @@ def _compiled(
     return written
 
 
+FEW = 3  # objects of a class: to write a method takes as long as to make twenty without it
 FLAT = {"flat": True}  # metadata of a field: in JSON its own fields stand among the record's
 _none = object()  # the argument was not given
 

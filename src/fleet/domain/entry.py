@@ -25,6 +25,9 @@ class EntryKind(StrEnum):
     VIEW = "view"  # a filter of the dashboard's list of tasks, under a name
     RACE = "race"  # of the batch that is its key; it counts while it is being decided
     TICKET = "ticket"  # the task of a ticket, by the ticket's address; its owner is the task
+    PROJECT = (
+        "project"  # by what a project is known on every host; its key is its name in the store
+    )
     ONCE = "once"  # the reply to a request, for when it is repeated
 
 

@@ -84,7 +84,11 @@ class Unavailable(FleetError):
     http_status = 503
 
 
-class BadStore(Unavailable):
+class StoreAway(Unavailable):
+    """The store cannot be used now; whatever else is unavailable says nothing about it."""
+
+
+class BadStore(StoreAway):
     code = "bad_store"
 
 
@@ -103,7 +107,8 @@ FAR = 99  # slips, more than any name may have
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`Did you mean 'x'?` when `name` looks like a slip for `x`, else the empty string."""
-    slips = {other: _slips(_parts(name), _parts(other)) for other in known}
+    typed = _parts(name)
+    slips = {other: _slips(typed, _parts(other)) for other in known}
     least = min(slips.values(), default=FAR)
     near = sorted(other for other, count in slips.items() if count == least < FAR)
     return f"Did you mean {' or '.join(map(repr, near[:2]))}?" if near else ""

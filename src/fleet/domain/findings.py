@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fleet.domain.fleet import Fleet, Gateway, Node
-    from fleet.domain.nodes.inventory import Seen
+    from fleet.domain.nodes.inventory import SeenNode
 
 OK, WARNING, BAD, SKIPPED = "ok", "warning", "bad", "skipped"
 WEAK = frozenset(
     {"", "sk-1234", "sk-local-dev"}
 )  # keys in documentation: the first that an attacker tries
-SHORT = 16  # characters; a key that is shorter can be guessed
+BATCH = 8  # requests at once that a server which batches them works on without haste
+SHORTEST_KEY = 16  # characters; a key that is shorter can be guessed
 HOST = re.compile(r"[a-z]+://(?:[^@/]*@)?(\[[^\]]+\]|[^:/]+)")
 TAILNET = ipaddress.ip_network("100.64.0.0/10")  # carrier-grade NAT, also used by Tailscale
 
@@ -45,7 +46,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def is_weak(key: str) -> bool:
-    return key in WEAK or len(key) < SHORT
+    return key in WEAK or len(key) < SHORTEST_KEY
 
 
 def is_wide(host: str) -> bool:
@@ -111,14 +112,16 @@ def _reach(node: Node) -> str:
     return "public" if address.is_global and address not in TAILNET else "network"
 
 
-def judged_nodes(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
+def judged_nodes(fleet: Fleet, seen: Sequence[SeenNode]) -> Iterator[Finding]:
     for each in seen:
         if each.up is False:
             node = fleet.nodes[each.node]
             yield Finding(
                 "nodes",
                 BAD,
-                f"{each.node} ({node.endpoint}) does not answer: {each.why}.",
+                f"{each.node} ({node.endpoint}) does not answer: {each.why}."
+                if node.endpoint
+                else f"{each.node} cannot be used: {each.why}.",
                 "Start it there. If it runs already, check its address, its firewall and its key.",
             )
     missing = absent(fleet, seen)
@@ -139,7 +142,7 @@ def judged_nodes(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
         yield Finding("nodes", OK, f"Answering: {', '.join(up)}.")
 
 
-def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
+def judged_contexts(fleet: Fleet, seen: Sequence[SeenNode]) -> Iterator[Finding]:
     """Resident models whose context differs: a request would reload the model, or be cut off."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     right = 0
@@ -168,18 +171,27 @@ def judged_contexts(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
         yield Finding("context", OK, f"Resident models have the configured context ({right}).")
 
 
-def judged_slots(fleet: Fleet, seen: Sequence[Seen]) -> Iterator[Finding]:
-    """Models that would send a server more requests at once than it has slots: the rest wait there."""
+def judged_slots(fleet: Fleet, seen: Sequence[SeenNode]) -> Iterator[Finding]:
+    """Models that send a server more requests at once than it has slots, or too few to make use of it."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     for model in dict.fromkeys(fleet.models.values()):
         for serving in model.servings:
-            inventory = known.get(serving.node.name)
-            if inventory is None or not inventory.slots or serving.slots <= inventory.slots:
+            inventory, setting = known.get(serving.node.name), f"models.{model.name}.max_parallel"
+            if inventory is None:
                 continue
-            yield Finding(
-                "slots",
-                WARNING,
-                f"{serving.node.name} works on {inventory.slots} at once; "
-                f"models.{model.name}.max_parallel is {serving.slots}, so the rest wait there unseen.",
-                f"fleet config set --project models.{model.name}.max_parallel={inventory.slots}",
-            )
+            if inventory.slots and serving.slots > inventory.slots:
+                yield Finding(
+                    "slots",
+                    WARNING,
+                    f"{serving.node.name} works on {inventory.slots} at once; "
+                    f"{setting} is {serving.slots}, so the rest wait there unseen.",
+                    f"fleet config set --project {setting}={inventory.slots}",
+                )
+            elif serving.slots == 1 and kind_of(inventory.kind).batches:
+                yield Finding(
+                    "slots",
+                    WARNING,
+                    f"{serving.node.name} works on many requests at once with little loss; "
+                    f"{setting} is 1, so it gets one after the other.",
+                    f"fleet config set --project {setting}={BATCH}",
+                )

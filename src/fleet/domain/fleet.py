@@ -11,7 +11,7 @@ from fleet.domain.errors import NotFound, nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from fleet.domain.routes import Route
+    from fleet.domain.routes import RouteRule
 
 CODERS = (
     "claude",
@@ -100,7 +100,7 @@ class Model(NamedTuple):
         return tuple(models.values())
 
 
-class Spot(NamedTuple):
+class JsonSpot(NamedTuple):
     """The value at `path` of a JSON line, if the line has the values of `when` at their paths."""
 
     path: tuple[str, ...]
@@ -113,7 +113,7 @@ class OwnCoder(NamedTuple):
     name: str
     command: tuple[str, ...]  # empty: the project that declares it is not trusted
     resume: tuple[str, ...] = ()
-    says: Mapping[str, Spot] = NONE  # empty: it prints text, not JSON
+    says: Mapping[str, JsonSpot] = NONE  # empty: it prints text, not JSON
     counts: str = "each"
     window: int = 128_000
 
@@ -164,8 +164,8 @@ class Gateway(NamedTuple):
 
 def url_of(gateway: Gateway) -> str:
     """The address for this machine: a gateway that listens on all interfaces is at 127.0.0.1 too."""
-    here = "127.0.0.1" if gateway.host in EVERYWHERE else gateway.host
-    return f"http://{f'[{here}]' if ':' in here else here}:{gateway.port}"
+    host = "127.0.0.1" if gateway.host in EVERYWHERE else gateway.host
+    return f"http://{f'[{host}]' if ':' in host else host}:{gateway.port}"
 
 
 class McpServer(NamedTuple):
@@ -201,7 +201,7 @@ class Fleet(NamedTuple):
     mcp_servers: Mapping[str, McpServer] = NONE
     otlp: Otlp = Otlp()
     own_coders: Mapping[str, OwnCoder] = NONE
-    routes: tuple[Route, ...] = ()
+    routes: tuple[RouteRule, ...] = ()
     installed: Callable[[], tuple[str, ...]] = _none
 
     @property
@@ -235,7 +235,7 @@ class Fleet(NamedTuple):
         return NotFound(f"There is no {what} '{name}'.", fix=fix)
 
     def model(self, name: str) -> Model | None:
-        """By its key or its alias; None means that the coder is given the name verbatim."""
+        """The model of this key or alias; None means that the coder is given the name verbatim."""
         if name in self.models:
             return self.models[name]
         return next((model for model in self.models.values() if model.alias == name), None)

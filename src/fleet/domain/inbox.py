@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from fleet.base.outside import Time, moment  # a client reads the types of a reply
@@ -74,7 +73,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class InboxItem:
     """`id` is `KIND:SUBJECT:FACT`: the same as long as the fact is, another when it happens again.
 
     `behind`: how many open tasks wait for its task. The first action is the usual one.
@@ -113,7 +112,10 @@ class Unlanded(NamedTuple):
 
 
 class Down(NamedTuple):
-    """A node, or the gateway, that does not answer. `behind`: the ready tasks that need it."""
+    """A node, one model of it, or the gateway, that does not answer.
+
+    `behind`: the ready tasks that need it.
+    """
 
     name: str
     address: str
@@ -134,7 +136,7 @@ class Silent(NamedTuple):
     lost: bool
 
 
-class Facts(NamedTuple):
+class InboxFacts(NamedTuple):
     """`tasks` has those of the questions. `waiting`: how many open tasks wait for each task."""
 
     tasks: Mapping[str, Task]
@@ -151,16 +153,16 @@ class Facts(NamedTuple):
     waiting: Mapping[str, int] = NOBODY
 
 
-def inbox(facts: Facts) -> list[Item]:
+def inbox(facts: InboxFacts) -> list[InboxItem]:
     """Kind by kind, the oldest of each first."""
     return sorted(_items(facts), key=_turn)
 
 
-def _turn(item: Item) -> tuple[int, int, str]:
+def _turn(item: InboxItem) -> tuple[int, int, str]:
     return ORDER[Need(item.kind)], item.since or 0, item.id
 
 
-def _items(facts: Facts) -> Iterator[Item]:
+def _items(facts: InboxFacts) -> Iterator[InboxItem]:
     waiting = facts.waiting
     questions = list(facts.questions)
     by_task = Counter(question.task for question in questions)
@@ -183,7 +185,7 @@ def _items(facts: Facts) -> Iterator[Item]:
 
 def question_item(
     task: Task, question: Message, name: str = "", waiting: Mapping[str, int] = NOBODY
-) -> Item:
+) -> InboxItem:
     """`name`: what the question is answered by; empty: its task."""
     kind = Need.BUDGET if question.author == SUPERVISOR else Need.QUESTION
     typed = "1" if kind is Need.BUDGET else "TEXT"
@@ -194,7 +196,7 @@ def question_item(
     )  # fmt: skip
 
 
-def screen_item(screen: OnScreen, waiting: Mapping[str, int] = NOBODY) -> Item:
+def screen_item(screen: OnScreen, waiting: Mapping[str, int] = NOBODY) -> InboxItem:
     task, run = screen.task, screen.run
     branch = run.workspace.branch if run.workspace else ""
     actions: tuple[Action, ...] = (
@@ -208,8 +210,8 @@ def screen_item(screen: OnScreen, waiting: Mapping[str, int] = NOBODY) -> Item:
     return _item(screen.kind, task, run.id, screen.words, actions, waiting=waiting)
 
 
-def ended_item(task: Task, waiting: Mapping[str, int] = NOBODY) -> Item:
-    """Of a task that failed or waits for a review."""
+def ended_item(task: Task, waiting: Mapping[str, int] = NOBODY) -> InboxItem:
+    """The item of a task that failed or waits for a review."""
     if task.state is TaskState.REVIEW:
         kind, first = Need.REVIEW, Action("close", f"fleet close {task.id}", "task.close")
         others = (_diff(task), Action("send", f"fleet send {task.id} TEXT", "message.send"))
@@ -223,7 +225,7 @@ def ended_item(task: Task, waiting: Mapping[str, int] = NOBODY) -> Item:
     )  # fmt: skip
 
 
-def unlanded_item(work: Unlanded, waiting: Mapping[str, int] = NOBODY) -> Item:
+def unlanded_item(work: Unlanded, waiting: Mapping[str, int] = NOBODY) -> InboxItem:
     task, workspace = work.task, work.run.workspace
     branch, root = (workspace.branch, workspace.root) if workspace else ("", "")
     land = Action("land", f"fleet land {task.id}", "worktree.merge")
@@ -232,6 +234,8 @@ def unlanded_item(work: Unlanded, waiting: Mapping[str, int] = NOBODY) -> Item:
             Need.CONFLICT,
             f"{branch} conflicts with {work.onto} in {_some(work.conflicts)}",
         )
+        from shlex import quote  # noqa: PLC0415  # `fleet show` loads this module
+
         merge = Action("merge", f"git -C {quote(root)} merge {quote(work.onto)}")
         actions = (merge, _diff(task))
     else:
@@ -242,18 +246,19 @@ def unlanded_item(work: Unlanded, waiting: Mapping[str, int] = NOBODY) -> Item:
     )  # fmt: skip
 
 
-def landing_item(task: Task, landing: Landing, waiting: Mapping[str, int] = NOBODY) -> Item:
+def landing_item(task: Task, landing: Landing, waiting: Mapping[str, int] = NOBODY) -> InboxItem:
     actions = (
         Action("release", f"fleet land release {landing.id}", "land.release"),
         Action("drop", f"fleet land drop {landing.id}", "land.drop"),
         _diff(task),
     )
-    times = f" It was sent back {landing.returns} times." if landing.returns > 1 else ""
-    words = f"{landing.why or 'It is held.'}{times}"
+    times = f" It has failed to land {landing.returns} times." if landing.returns > 1 else ""
+    why = landing.why or "It is held."
+    words = f"{why if why[-1] in '.?!' else why + '.'}{times}" if times else why
     return _item(Need.LANDING, task, landing.id, words, actions, since=landing.at, waiting=waiting)
 
 
-def _finished_item(task: Task, waiting: Mapping[str, int]) -> Item:
+def _finished_item(task: Task, waiting: Mapping[str, int]) -> InboxItem:
     fact = task.run_id or str(task.tally.ended_at)
     return _item(
         Need.FINISHED, task, fact, task.tally.why or "Done.", (_show(task),),
@@ -261,8 +266,9 @@ def _finished_item(task: Task, waiting: Mapping[str, int]) -> Item:
     )  # fmt: skip
 
 
-def _node_item(down: Down) -> Item:
-    named = f"{down.name} ({down.address})" if down.name != down.address else down.name
+def _node_item(down: Down) -> InboxItem:
+    whole = down.address.startswith("http") and down.name != down.address  # not one model of it
+    named = f"{down.name} ({down.address})" if whole else down.name
     words = f"{named}: {down.why}"
     actions: tuple[Action, ...] = (
         Action("look", "fleet nodes", "node.list"),
@@ -271,7 +277,7 @@ def _node_item(down: Down) -> Item:
     )
     if down.gateway:
         words, actions = "The gateway does not answer.", (Action("start", "fleet up"), *actions)
-    return Item(
+    return InboxItem(
         id=f"{Need.NODE}:{down.address}:down",
         kind=Need.NODE,
         severity=_severity(Need.NODE),
@@ -282,13 +288,13 @@ def _node_item(down: Down) -> Item:
     )
 
 
-def _host_item(silent: Silent) -> Item:
+def _host_item(silent: Silent) -> InboxItem:
     host, count = silent.host, silent.runs
     tasks = f": {_some(silent.tasks)}" if silent.tasks else ""
     runs = f"{count} {'run' if count == 1 else 'runs'}{tasks}"
     at = f"{moment(host.lease_until):%Y-%m-%d %H:%M:%S} UTC"
     when = "now" if silent.lost else f"from {at}"
-    return Item(
+    return InboxItem(
         id=f"{Need.HOST}:{host.id}:{host.lease_until}",
         kind=Need.HOST,
         severity=_severity(Need.HOST),
@@ -301,9 +307,11 @@ def _host_item(silent: Silent) -> Item:
     )
 
 
-def _untrusted_item(project: str, settings: Iterable[str]) -> Item:
+def _untrusted_item(project: str, settings: Iterable[str]) -> InboxItem:
+    from shlex import quote  # noqa: PLC0415  # likewise
+
     names = sorted(settings)
-    return Item(
+    return InboxItem(
         id=f"{Need.UNTRUSTED}:{project}:{','.join(names)}",
         kind=Need.UNTRUSTED,
         severity=_severity(Need.UNTRUSTED),
@@ -313,7 +321,7 @@ def _untrusted_item(project: str, settings: Iterable[str]) -> Item:
     )
 
 
-def _held_item(task: Task, waiting: Mapping[str, int]) -> Item:
+def _held_item(task: Task, waiting: Mapping[str, int]) -> InboxItem:
     actions: tuple[Action, ...] = (
         Action("resume", f"fleet resume {task.id}", "task.resume"),
         Action("cancel", f"fleet cancel {task.id}", "task.cancel"),
@@ -338,8 +346,8 @@ def _item(
     waiting: Mapping[str, int],
     since: int | None = None,
     options: tuple[str, ...] = (),
-) -> Item:
-    return Item(
+) -> InboxItem:
+    return InboxItem(
         id=f"{kind}:{task.id}:{fact}",
         kind=kind,
         severity=_severity(kind),

@@ -109,7 +109,7 @@ def answer(
 
 
 def order_of(message_id: str) -> int:
-    """Its place among all messages, by the number in its id; first of all if it is not an id.
+    """The message's place among all, by the number in its id; first of all if it is no id.
 
     Mail, chats and hand-offs were once entries and keep their ids (`e-5`), which people have seen.
     They are older than every `m-5`, so they come first.

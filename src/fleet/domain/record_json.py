@@ -123,7 +123,7 @@ def _present(hint: Any) -> Any:
 
 
 def outward(record: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """Its fields as a server reads them, of its fields as we have them."""
+    """A record's fields as a server reads them, made of its fields as we have them."""
     types = get_type_hints(type(record), include_extras=True)
     return {name: _outward(types[name], value) for name, value in values.items()}
 
@@ -152,7 +152,7 @@ def reader(hint: Any, *, strict: bool) -> Callable[[Any], Any]:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
     if is_dataclass(kind):
-        return _record_reader(kind, strict=strict)
+        return _when_there_is_one(kind, strict=strict)
     return _same
 
 
@@ -163,26 +163,38 @@ def _sequence_reader(kind: Any, read: Callable[[Any], Any]) -> Callable[[Iterabl
     return lambda values: kind(map(read, values))
 
 
+def _when_there_is_one(kind: Any, *, strict: bool) -> Callable[[dict[str, Any]], Any]:
+    """The reader is made for the first record: most parts of a record stay at their defaults."""
+    made: list[Callable[[dict[str, Any]], Any]] = []
+
+    def read(values: dict[str, Any]) -> Any:
+        if not made:
+            made.append(_record_reader(kind, strict=strict))
+        return made[0](values)
+
+    return read
+
+
 def _record_reader(kind: Any, *, strict: bool) -> Callable[[dict[str, Any]], Any]:
     hints = get_type_hints(kind, include_extras=True)
-    readers = [(f.name, reader(hints[f.name], strict=strict)) for f in fields(kind)]
-    needed = [(name, read) for name, read in readers if read is not _same]
+    readers = {f.name: reader(hints[f.name], strict=strict) for f in fields(kind)}
+    needed = {name: read for name, read in readers.items() if read is not _same}
+    to_read, shared = frozenset(needed).intersection, frozenset(readers).intersection
     flat = [
-        (f.name, [inner.name for inner in fields(hints[f.name])])
+        (f.name, frozenset(inner.name for inner in fields(hints[f.name])).intersection)
         for f in fields(kind)
         if f.metadata == FLAT
     ]
-    names = {name for name, _ in readers}
 
     def read_record(values: dict[str, Any]) -> Any:
         for name, inner in flat:
-            if there := [key for key in inner if key in values]:
-                values[name] = {key: values.pop(key) for key in there}
+            if keys := inner(values):
+                values[name] = {key: values.pop(key) for key in keys}
         if not strict:
-            values = {name: value for name, value in values.items() if name in names}
-        for name, read in needed:
-            if (value := values.get(name)) is not None:
-                values[name] = read(value)
+            values = {name: values[name] for name in shared(values)}
+        for name in to_read(values):
+            if (value := values[name]) is not None:
+                values[name] = needed[name](value)
         return kind(**values)
 
     return read_record

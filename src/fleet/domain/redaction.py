@@ -20,7 +20,7 @@ MASK = "[redacted]"
 SHORTEST = 9  # characters of a value in the environment that is worth hiding
 
 
-class Shape(NamedTuple):
+class SecretShape(NamedTuple):
     """Every text of this shape has one of `marks`, in lower case. Group 1 of the pattern stays."""
 
     marks: tuple[str, ...]
@@ -31,28 +31,28 @@ class Shape(NamedTuple):
 _KEY_BLOCK = r"[A-Z ]*PRIVATE KEY[A-Z ]*-----"
 _BASE64 = r"[A-Za-z0-9._~+/=-]"
 KEYS = (  # whoever writes one of these into a file gives it away
-    Shape(
+    SecretShape(
         ("private key",),
         rf"()-----BEGIN {_KEY_BLOCK}.*?(?:-----END {_KEY_BLOCK}|\Z)",
         re.DOTALL,
     ),
-    Shape(("sk-",), r"()(?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,}"),
-    Shape(tuple(f"gh{c}_" for c in "pousr"), r"()gh[pousr]_[A-Za-z0-9]{20,}"),
-    Shape(("hub_pat_",), r"()github_pat_[A-Za-z0-9_]{20,}"),
-    Shape(("xox",), r"()xox[a-z]-[A-Za-z0-9-]{10,}"),
-    Shape(("akia", "asia"), r"()(?<![A-Z0-9])A(?:KI|SI)A[0-9A-Z]{16}(?![A-Z0-9])"),
-    Shape(("aiza",), r"()AIza[0-9A-Za-z_-]{30,}"),
+    SecretShape(("sk-",), r"()(?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,}"),
+    SecretShape(tuple(f"gh{c}_" for c in "pousr"), r"()gh[pousr]_[A-Za-z0-9]{20,}"),
+    SecretShape(("hub_pat_",), r"()github_pat_[A-Za-z0-9_]{20,}"),
+    SecretShape(("xox",), r"()xox[a-z]-[A-Za-z0-9-]{10,}"),
+    SecretShape(("akia", "asia"), r"()(?<![A-Z0-9])A(?:KI|SI)A[0-9A-Z]{16}(?![A-Z0-9])"),
+    SecretShape(("aiza",), r"()AIza[0-9A-Za-z_-]{30,}"),
 )
 SHAPES = (
     *KEYS,
-    Shape(("eyj",), r"()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}"),
-    Shape(("://",), r"(://[^\s/:@\"']*:)[^\s/\"']+(?=@)"),
-    Shape(
+    SecretShape(("eyj",), r"()eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}"),
+    SecretShape(("://",), r"(://[^\s/:@\"']*:)[^\s/\"']+(?=@)"),
+    SecretShape(
         ("bearer",),
         rf"(\bbearer\s+)(?:(?=[^\s\"']*[\d_.-]){_BASE64}{{8,}}|{_BASE64}{{20,}})",
         re.IGNORECASE,
     ),
-    Shape(
+    SecretShape(
         ("authorization", "cookie"),
         r"((?:authorization|cookie)\\*[\"']?\s{0,3}[:=]\s{0,3}\\*[\"']?)[^\n\"'\\]{4,}",
         re.IGNORECASE,

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet
     from fleet.domain.task import Spec
 
-FILE = re.compile(r"(?<![\w./@-])(?:[\w.-]+/)*[\w-]*\.?[\w.-]*\.[A-Za-z]\w{0,9}(?![\w/])")
-FOLDER = re.compile(r"(?<![\w./:@-])(?:[\w.-]+/)+[\w.-]*")
+FILE = r"(?<![\w./@-])(?:[\w.-]+/)*[\w-]*\.?[\w.-]*\.[A-Za-z]\w{0,9}(?![\w/])"
+FOLDER = r"(?<![\w./:@-])(?:[\w.-]+/)+[\w.-]*"
 ANY_FILE = frozenset({"*", "**"})
 
 
-class Route(NamedTuple):
+class RouteRule(NamedTuple):
     """A rule. Of each list one must match, and every condition that is given must hold.
 
     `longer_than`, `shorter_than`: characters of title and prompt together; 0: no condition.
@@ -54,23 +54,23 @@ class Traits(NamedTuple):
         return len(self.title) + len(self.prompt)
 
 
-def route_of(spec: Spec, fleet: Fleet, traits: Traits) -> Route | None:
+def route_of(spec: Spec, fleet: Fleet, traits: Traits) -> RouteRule | None:
     """The rule that decides who does the task; none when the task itself names somebody."""
     if spec.agent or spec.coder or spec.model or spec.assignee:
         return None
     return route_for(fleet.routes, traits)
 
 
-def routed(spec: Spec, route: Route | None) -> Spec:
+def routed(spec: Spec, route: RouteRule | None) -> Spec:
     """What the task asks for, with what the rule chose."""
     return replace(spec, agent=route.agent, model=route.model) if route else spec
 
 
-def route_for(routes: Iterable[Route], traits: Traits) -> Route | None:
+def route_for(routes: Iterable[RouteRule], traits: Traits) -> RouteRule | None:
     return next((route for route in routes if matches(route, traits)), None)
 
 
-def matches(route: Route, traits: Traits) -> bool:
+def matches(route: RouteRule, traits: Traits) -> bool:
     """Whether all conditions of the rule hold; a rule without any takes every task."""
     return (
         (not route.labels or bool(_folded(route.labels) & _folded(traits.labels)))
@@ -108,11 +108,11 @@ def mentioned(text: str) -> set[str]:
     return {
         name.removeprefix("./").rstrip(".")
         for each in (FILE, FOLDER)
-        for name in each.findall(text)
+        for name in re.findall(each, text)
     }
 
 
-def takes_all_of(earlier: Route, later: Route) -> bool:
+def takes_all_of(earlier: RouteRule, later: RouteRule) -> bool:
     """Whether every task that the later rule would match goes to the earlier one."""
     return (
         _within(earlier.labels, later.labels)
@@ -128,6 +128,6 @@ def _within(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
     return not earlier or (bool(later) and _folded(later) <= _folded(earlier))
 
 
-def never(route: Route) -> bool:
+def never(route: RouteRule) -> bool:
     """Whether no task can match it."""
     return bool(route.shorter_than) and route.longer_than + 1 >= route.shorter_than

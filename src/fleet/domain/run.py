@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
-from fleet.domain.hosts.lease import ALONE
-from fleet.domain.limits import Items, Text
+from fleet.domain.limits import Items, TextLimit
 
 MAX_POINTS = 200
-Point = Annotated[str, Text(10_000)]
-SomePoint = Annotated[str, Text(10_000, some=True)]
-Points = Annotated[tuple[Annotated[str, Text(10_000, what="item")], ...], Items(MAX_POINTS)]
+Point = Annotated[str, TextLimit(10_000)]
+SomePoint = Annotated[str, TextLimit(10_000, some=True)]
+Points = Annotated[tuple[Annotated[str, TextLimit(10_000, what="item")], ...], Items(MAX_POINTS)]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +91,7 @@ class Summary:
     """What is wanted, where it stands, how it is tried, and what comes next."""
 
     goal: SomePoint
-    now: Annotated[str, Text(10_000, some=True, what="state")]
+    now: Annotated[str, TextLimit(10_000, some=True, what="state")]
     test: Point = ""
     done: Annotated[tuple[DoneItem, ...], Items(MAX_POINTS)] = ()
     blockers: Points = ()
@@ -158,6 +157,7 @@ class Outcome:
     gone: bool = True  # all of its processes have ended for certain, so its workspace is free
     again: bool = True  # whether the next run, with nothing changed, could end otherwise
     look: str = ""  # why a person must look before the task counts as done
+    outage: bool = False  # lost because its node, the relay or the gateway did not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +202,7 @@ class Progress:
     last: str = ""
     setup: str = ""  # the set-up command that its workspace is at, since `at`
     commit: str = ""  # its newest commit that other hosts can have
+    window: int = 0  # how many tokens its context holds; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,9 @@ class Host:
 
     @property
     def renewed_at(self) -> int:
-        """By the store's clock."""
+        """When the lease was renewed last, by the store's clock."""
+        from fleet.domain.hosts.lease import ALONE  # noqa: PLC0415  # start-up time
+
         return self.lease_until - (self.lease or ALONE) * 1_000_000
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from fleet.domain.causes import is_held
 from fleet.domain.data import NamedTuple
 from fleet.domain.message import MessageKind, MessageState
 from fleet.domain.run import Slots
@@ -49,7 +48,7 @@ class Slot(NamedTuple):
         return next((s for s in self.all if used[s.name] >= s.limit), None)
 
 
-class Ask(NamedTuple):
+class ReadyTask(NamedTuple):
     """A ready task, who would do it, and what it needs: one slot of every group, best first.
 
     `credential`: the account that pays for its model; empty when a node of ours serves it.
@@ -108,7 +107,7 @@ def within_parent(parent: Task | None) -> tuple[Slot, ...]:
     return (Slot(f"swarm {parent.id}", most),) if parent and most else ()
 
 
-def schedule(asks: Iterable[Ask], rows: Mapping[str, Slots], *, now: int) -> Plan:
+def schedule(asks: Iterable[ReadyTask], rows: Mapping[str, Slots], *, now: int) -> Plan:
     """Take the asks in order. One that lacks a slot is skipped, and does not hold up the others."""
     used = Counter({name: len(row.holders) for name, row in rows.items()})
     starts: list[Start] = []
@@ -138,7 +137,7 @@ def admit(
     runs: Container[str],
     rows: Mapping[str, Slots],
 ) -> tuple[list[Claim], list[Slots]]:
-    """Of these claims, in their order, those that can still be made; and the slots they change.
+    """The claims that can still be made, in their order, and the slots they change.
 
     `ready`: the versions of the tasks that may start now. `runs`: those that exist already.
     `rows`: who holds the slots now.
@@ -165,7 +164,12 @@ def _no_slot(task: Task, group: Sequence[Slot], used: Mapping[str, int]) -> Wait
             return Wait(task.id, NODE_DOWN, why, "`fleet up` starts the gateway and the relay.")
         down = "; ".join(f"{slot.node or slot.name} ({slot.down})" for slot in group)
         why = f"No node that serves its model answers: {down}."
-        return Wait(task.id, NODE_DOWN, why, "Start the node. `fleet nodes` shows which answer.")
+        return Wait(
+            task.id,
+            NODE_DOWN,
+            why,
+            "Start the node, or mend what it reports: `fleet nodes` shows each.",
+        )
     why = "; ".join(_taken(slot, used) for slot in group) or "nothing serves its model"
     return Wait(task.id, NO_SLOT, f"No free slot: {why}.")
 
@@ -194,7 +198,7 @@ def credential(choice: Choice, host: str) -> str:
     return on_host(f"credential {owner}", host)
 
 
-def _parked(ask: Ask, row: Slots | None, now: int) -> Wait | None:
+def _parked(ask: ReadyTask, row: Slots | None, now: int) -> Wait | None:
     """The wait until the rate limit of its credential is over, if there is one."""
     if row is None or row.parked_until <= now:
         return None
@@ -218,14 +222,22 @@ class Hold(IntEnum):
     STUCK = 7  # paused, and somebody has to let it run, or to change what keeps it from running
 
 
+def _is_held(task: Task) -> bool:
+    if not task.caused_by:  # a person at this machine lets it run
+        return False
+    from fleet.domain.causes import is_held  # noqa: PLC0415  # start-up time
+
+    return is_held(task)
+
+
 def hold_of(task: Task) -> Hold:
     if task.state is TaskState.DONE:
         return _done(task.tally)
     if task.state is not TaskState.OPEN:
         return Hold.NONE
     if task.paused:
-        return Hold.STUCK if task.tally.stuck or is_held(task) else Hold.PAUSED
-    if is_held(task):
+        return Hold.STUCK if task.tally.stuck or _is_held(task) else Hold.PAUSED
+    if _is_held(task):
         return Hold.SOMEBODY
     if task.spec.assignee:
         return Hold.ASSIGNED
@@ -259,20 +271,23 @@ def waits(
     if task.state is not TaskState.OPEN:
         fix = GOES_ON.get(task.state, "").format(task.id)
         return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task), fix),)
-    reasons = [_needs(task, n) for n in needs if n.state is not TaskState.DONE]
-    reasons += [wait for n in needs if (wait := without_its_work(task, n))]
-    reasons += [
-        Wait(task.id, "asking", f"It asks ({m.id}): {m.text}", f"fleet answer {task.id} TEXT")
-        for m in messages
-        if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN
-    ]
+    reasons: list[Wait] = []
+    for need in needs:
+        if need.state is not TaskState.DONE:
+            reasons.append(_needs(task, need))
+        elif wait := without_its_work(task, need):
+            reasons.append(wait)
+    for m in messages:
+        if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN:
+            why = f"It asks ({m.id}): {m.text}"
+            reasons.append(Wait(task.id, "asking", why, f"fleet answer {task.id} TEXT"))
     if task.paused:
         why = f"It is paused. {task.tally.why}".strip()
         reasons.append(Wait(task.id, "paused", why, mend_of(task)))
     if task.spec.assignee:
         why = f"{task.spec.assignee} does it by hand."
         reasons.append(Wait(task.id, "assigned", why, f"fleet bd update {task.id} --assignee ''"))
-    if is_held(task):
+    if _is_held(task):
         why = f"A {task.caused_by} asked for it: a team-lead or a coordinator must let it run."
         reasons.append(Wait(task.id, "held", why, f"fleet resume {task.id}"))
     if task.tally.not_before > now:

@@ -14,7 +14,7 @@ from functools import cache
 from fleet.domain.data import dataclass
 
 ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # kana and ideographs
-LONGEST = 64  # characters of a word that count
+LONGEST_WORD = 64  # characters of a word that count
 BEGINNING = 3  # characters from which on a word also stands for longer ones
 MOST_WORDS = 20  # of a query
 MOST_SEARCHED = 100_000  # characters of a prompt; PostgreSQL holds no more words of one row
@@ -28,13 +28,13 @@ def _word() -> re.Pattern[str]:
 
 
 def normal(text: str) -> str:
-    """As it is compared: composed, without case. It may have another length."""
+    """The text as it is compared: composed, without case. It may have another length."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def words_of(text: str) -> list[str]:
     """Each once."""
-    return list(dict.fromkeys(word[:LONGEST] for word in _word().findall(normal(text))))
+    return list(dict.fromkeys(word[:LONGEST_WORD] for word in _word().findall(normal(text))))
 
 
 def query_of(text: str) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ def matches(text: str, query: tuple[str, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MatchSpan:
     """Where a match is in a text: from `start` up to `end`."""
 
     start: int
@@ -68,21 +68,21 @@ class Snippet:
     """A piece of a text, on one line."""
 
     text: str
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[MatchSpan, ...] = ()
 
 
-def snippet_of(text: str, query: tuple[str, ...], *, around: int = AROUND) -> Snippet:
+def snippet_of(text: str, query: tuple[str, ...]) -> Snippet:
     """The piece around the first match."""
     text = unicodedata.normalize("NFC", " ".join(text.split()))
     spots = _spots(text, query)
-    start = max(0, spots[0][0] - around) if spots else 0
+    start = max(0, spots[0][0] - AROUND) if spots else 0
     start = text.rfind(" ", 0, start) + 1 if start else 0
-    end = (spots[0][1] if spots else start) + around
-    end = min((text.find(" ", end) + 1 or len(text) + 1) - 1, end + around, len(text))
-    end = min(end, start + 6 * around)  # a word can be as long as a file
+    end = (spots[0][1] if spots else start) + AROUND
+    end = min((text.find(" ", end) + 1 or len(text) + 1) - 1, end + AROUND, len(text))
+    end = min(end, start + 6 * AROUND)  # a word can be as long as a file
     head, tail = "…" if start else "", "…" if end < len(text) else ""
     shift = len(head) - start
-    marks = tuple(Mark(a + shift, min(b, end) + shift) for a, b in spots if start <= a < end)
+    marks = tuple(MatchSpan(a + shift, min(b, end) + shift) for a, b in spots if start <= a < end)
     return Snippet(f"{head}{text[start:end]}{tail}", marks)
 
 

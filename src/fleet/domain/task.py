@@ -6,10 +6,10 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from fleet.domain.data import dataclass
+from fleet.domain.data import FLAT, dataclass
 from fleet.domain.errors import Mismatch, Refused
 from fleet.domain.fleet import PERMISSIONS
-from fleet.domain.limits import LONGEST, Items, Name, OneOf, Text, Whole
+from fleet.domain.limits import MOST_SECONDS, Items, Name, OneOf, TextLimit, Whole
 from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Run, RunState, Usage
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 MAX_LOSSES = 5  # a task whose keepers keep vanishing would otherwise be started for ever
+MAX_OUTAGES = 50  # a prompt that brings its node down each time would otherwise do so for ever
+OUTAGE_PAUSE = 3 * SECOND  # longer than the supervisor takes to see that a node is down
+FIRST_OUTAGES = 5  # of a node that is down for a moment; after them the pause is doubled each time
+LONGEST_OUTAGE_PAUSE = 300 * SECOND
 MAX_FULLS = 25  # likewise a task whose prompt alone fills the context
 RATE_LIMIT_PAUSE = 300 * SECOND  # when the program does not say when the limit ends
 MAX_BACKOFF = 3600 * SECOND
@@ -24,34 +28,39 @@ PRIORITIES = ("critical", "high", "normal", "low")  # what priorities 0 to 3 are
 
 Priority = Annotated[int, Whole(0, 4, example="0 is the first, 4 the last; the default is 2.")]
 Option = Annotated[  # it becomes an argument of a command
-    str, Text(200, pattern=r"(?!-)[^\0]*", example="It cannot begin with '-'.")
+    str, TextLimit(200, pattern=r"(?!-)[^\0]*", example="It cannot begin with '-'.")
 ]
-BRANCH = (  # without what git refuses in its name
-    r"(?![-/.]|.*(\.\.|//|@\{|/\.|\.lock(/|$))|@$|HEAD$)[^\x00-\x20\x7f~^:?*\[\\]*(?<![/.])"
+BRANCH = (  # without what git refuses in its name, or takes for a whole ref
+    r"(?![-/.]|refs/|.*(\.\.|//|@\{|/\.|\.lock(/|$))|@$|HEAD$)[^\x00-\x20\x7f~^:?*\[\\]*(?<![/.])"
 )
 Branch = Annotated[
     str,
-    Text(200, pattern=BRANCH, what="branch name", example="Use letters, digits, '-', '_' and '/'."),
+    TextLimit(
+        200, pattern=BRANCH, what="branch name", example="Use letters, digits, '-', '_' and '/'."
+    ),
 ]
 Base = Annotated[
     str,
-    Text(
+    TextLimit(
         200,
         pattern=r"(?!-)[^\0]*",
         what="name of a commit",
         example="Name a branch, a tag or a commit.",
     ),
 ]
-Directory = Annotated[str, Text(4096, what="directory")]
+Directory = Annotated[str, TextLimit(4096, what="directory")]
 Labels = Annotated[
     tuple[
-        Annotated[str, Text(200, some=True, what="label", example="Name it, or leave it out.")], ...
+        Annotated[
+            str, TextLimit(200, some=True, what="label", example="Name it, or leave it out.")
+        ],
+        ...,
     ],
     Items(50),
 ]
 Permissions = Annotated[str, OneOf(("", *PERMISSIONS), "permission")]
 Count = Annotated[int, Whole(0, example="Use 0 for what the settings say.")]
-Seconds = Annotated[int, Whole(0, LONGEST, example="Use 0 for what the settings say.")]
+Seconds = Annotated[int, Whole(0, MOST_SECONDS, example="Use 0 for what the settings say.")]
 
 
 class TaskState(StrEnum):
@@ -123,13 +132,21 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
+class Cuts:
+    """How many of a task's runs were cut short, and cost no attempt."""
+
+    losses: int = 0  # their keeper or host vanished
+    outages: int = 0  # their models were down
+    fulls: int = 0  # their context was full
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """The sum of a task's runs."""
 
     runs: int = 0  # the number of its newest run: the epoch
     failures: int = 0
-    losses: int = 0
-    fulls: int = 0  # runs that ended because their context was full
+    cuts: Cuts = field(default=Cuts(), metadata=FLAT)
     not_before: int = 0
     why: str = ""  # the reason for `not_before`, or for the ending
     checkpoint: Checkpoint | None = None
@@ -141,6 +158,14 @@ class Tally:
     landing: str = ""  # the id of its landing, until it has landed
     landed: str = ""  # the commit with which its work came to its branch
     beaten: str = ""  # the task that did the same work, and was picked
+
+
+LANDED = ":landed"  # after the name of a task that another waits for
+
+
+def need_of(written: str) -> tuple[str, bool]:
+    """The name of a task to wait for, and whether its work must be on its branch first."""
+    return written.removesuffix(LANDED), written.endswith(LANDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +195,11 @@ class Task:
         ""  # the role of who lets it run; empty: a person at this machine. See `causes`
     )
     choice: Choice | None = None  # who does it, since it was added; None: decided when it starts
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it waits for as one writes it: `t-3:landed` until the work of t-3 has landed."""
+        return tuple(f"{n}{LANDED}" if n in self.after_landed else n for n in self.after)
 
     @property
     def run_id(self) -> str:
@@ -285,9 +315,10 @@ def _failed(
 
 def _full(task: Task, tally: Tally, outcome: Outcome, now: int) -> Task:
     """A new conversation starts at once, but not for ever."""
-    tally = replace(tally, fulls=tally.fulls + 1, why=outcome.detail)
-    if tally.fulls >= MAX_FULLS:
-        why = f"Its context was full {tally.fulls} times."
+    fulls = tally.cuts.fulls + 1
+    tally = replace(tally, cuts=replace(tally.cuts, fulls=fulls), why=outcome.detail)
+    if fulls >= MAX_FULLS:
+        why = f"Its context was full {fulls} times."
         return _ended(task, TaskState.FAILED, tally, why, now)
     return replace(task, state=TaskState.OPEN, tally=tally)
 
@@ -296,12 +327,27 @@ def _lost(
     task: Task, tally: Tally, outcome: Outcome, retry: Retry, now: int, jitter: float
 ) -> Task:
     """A lost run costs no attempt, up to a limit; after the first it starts again at once."""
-    losses = tally.losses + 1
-    tally = replace(tally, losses=losses)
+    if outcome.outage:
+        return _cut_off(task, tally, outcome, now, jitter)
+    losses = tally.cuts.losses + 1
+    tally = replace(tally, cuts=replace(tally.cuts, losses=losses))
     if losses >= MAX_LOSSES:
         why = f"Lost {losses} times: {outcome.detail}"
         return _ended(task, TaskState.FAILED, tally, why, now)
     pause = retry.pause(losses - 1, jitter) if losses > 1 else 0
+    tally = replace(tally, not_before=now + pause, why=outcome.detail)
+    return replace(task, state=TaskState.OPEN, tally=tally)
+
+
+def _cut_off(task: Task, tally: Tally, outcome: Outcome, now: int, jitter: float) -> Task:
+    """A night has more outages than a task has attempts or losses, and none of them is its fault."""
+    outages = tally.cuts.outages + 1
+    tally = replace(tally, cuts=replace(tally.cuts, outages=outages))
+    if outages >= MAX_OUTAGES:
+        why = f"Cut off by outages {outages} times: {outcome.detail}"
+        return _ended(task, TaskState.FAILED, tally, why, now)
+    pause = min(OUTAGE_PAUSE * 2 ** max(0, outages - FIRST_OUTAGES), LONGEST_OUTAGE_PAUSE)
+    pause = int(pause * (1 + 0.25 * jitter))
     tally = replace(tally, not_before=now + pause, why=outcome.detail)
     return replace(task, state=TaskState.OPEN, tally=tally)
 
@@ -359,8 +405,7 @@ def reopen(task: Task) -> Task:
     tally = replace(
         task.tally,
         failures=0,
-        losses=0,
-        fulls=0,
+        cuts=Cuts(),
         not_before=0,
         why="",
         ended_at=0,
@@ -411,20 +456,20 @@ def depend(task: Task, on: str, needs: Callable[[str], Iterable[str]]) -> Task:
 
 def find_path(start: str, goal: str, needs: Callable[[str], Iterable[str]]) -> list[str]:
     """A chain of tasks from `start` to `goal`, each waiting for the next; empty if there is none."""
-    trail: dict[str, str] = {start: ""}
+    came_from: dict[str, str] = {start: ""}
     queue = [start]
     while queue:
-        here = queue.pop()
-        if here == goal:
+        task = queue.pop()
+        if task == goal:
             path = []
-            while here:
-                path.append(here)
-                here = trail[here]
+            while task:
+                path.append(task)
+                task = came_from[task]
             return path[::-1]
-        for there in needs(here):
-            if there not in trail:
-                trail[there] = here
-                queue.append(there)
+        for need in needs(task):
+            if need not in came_from:
+                came_from[need] = task
+                queue.append(need)
     return []
 
 

@@ -72,12 +72,12 @@ class Conversation:
 
     @property
     def at_rest(self) -> bool:
-        """At least one turn has ended, and none is going on."""
+        """Whether at least one turn has ended, and none is going on."""
         return 0 < self.ended_turns >= self.turns
 
 
 def hear_all(so_far: Conversation, items: Iterable[Said]) -> Conversation:
-    """Of texts in a row only the last one counts: a program may print millions of lines."""
+    """Hear all of these. Of texts in a row only the last one counts: a program may print millions of lines."""
     text: Said | None = None
     for item in items:
         if item.kind is SaidKind.TEXT:
@@ -106,9 +106,8 @@ def hear(so_far: Conversation, item: Said) -> Conversation:
         case SaidKind.HEARD:
             return replace(so_far, heard_words=so_far.heard_words + 1)
         case SaidKind.TOOL:
-            return replace(
-                so_far, open_tools=so_far.open_tools + 1, last=_head(item.name or item.text)
-            )
+            what = ": ".join(filter(None, (item.name, item.text)))
+            return replace(so_far, open_tools=so_far.open_tools + 1, last=_head(what))
         case SaidKind.TOOL_RESULT:
             return replace(so_far, open_tools=max(0, so_far.open_tools - 1), wants="")
         case SaidKind.USAGE:
@@ -253,7 +252,7 @@ def _ending(
 def _exceeded(ended: Exit) -> str:
     if ended.exceeded == "memory":
         return f"It exceeded the memory of its container, {ended.cap >> 20} MiB."
-    return f"It met the limit of its container, {ended.cap} processes."
+    return f"It reached the limit of its container, {ended.cap} processes."
 
 
 _CUT = {
@@ -265,7 +264,7 @@ _CUT = {
 
 
 def _head(text: str) -> str:
-    """Its beginning: it goes into the store and into events, however much a program prints."""
+    """The beginning of a text: it goes into the store and into events, however much a program prints."""
     return text if len(text) <= MOST_WORDS else text[:MOST_WORDS] + "…"
 
 

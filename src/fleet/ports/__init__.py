@@ -30,17 +30,19 @@ if TYPE_CHECKING:
     from fleet.ports.forge import Ticket as Ticket
     from fleet.ports.forge import Tracking as Tracking
     from fleet.ports.hosts import Hosts as Hosts
+    from fleet.ports.hosts import ProjectPaths as ProjectPaths
     from fleet.ports.hosts import StoreLogin as StoreLogin
     from fleet.ports.hosts import StoreLogins as StoreLogins
     from fleet.ports.jobs import Beside as Beside
     from fleet.ports.jobs import Job as Job
     from fleet.ports.jobs import Jobs as Jobs
+    from fleet.ports.landing import Arrival as Arrival
     from fleet.ports.landing import Branches as Branches
     from fleet.ports.landing import Built as Built
     from fleet.ports.landing import Fit as Fit
     from fleet.ports.landing import GateWorktrees as GateWorktrees
+    from fleet.ports.landing import MemberWork as MemberWork
     from fleet.ports.landing import Target as Target
-    from fleet.ports.landing import Work as Work
     from fleet.ports.launcher import NOTHING as NOTHING
     from fleet.ports.launcher import Launch as Launch
     from fleet.ports.launcher import Launcher as Launcher
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from fleet.ports.store import EntryQuery as EntryQuery
     from fleet.ports.store import LandingQuery as LandingQuery
     from fleet.ports.store import MessageQuery as MessageQuery
+    from fleet.ports.store import Offer as Offer
     from fleet.ports.store import Put as Put
     from fleet.ports.store import Record as Record
     from fleet.ports.store import Same as Same
@@ -114,15 +117,15 @@ NAMES = {
     "commit_log": "CommitLog",
     "files": "QA QaText TaskFiles",
     "forge": "Forge Forges Ticket Tracking",
-    "hosts": "Hosts StoreLogin StoreLogins",
+    "hosts": "Hosts ProjectPaths StoreLogin StoreLogins",
     "jobs": "Beside Job Jobs",
-    "landing": "Branches Built Fit GateWorktrees Target Work",
+    "landing": "Arrival Branches Built Fit GateWorktrees MemberWork Target",
     "launcher": "Launch Launcher Look NOTHING Presence",
     "machines": "GatewaySeen Machines NodesSeen ServiceSeen",
     "nodes": "Backend GatewayPulse Nodes Pulse",
     "notifier": "Mark Notifier",
     "report": "Report",
-    "store": "Change EntryQuery LandingQuery MessageQuery Put Record STANDINGS Same Store TaskQuery TaskSearch Totals",
+    "store": "Change EntryQuery LandingQuery MessageQuery Offer Put Record STANDINGS Same Store TaskQuery TaskSearch Totals",
     "terminal": "Agents FileSeen GateSeen Screen ScreenState SeatedAt Sight Subject Terminal",
     "tracker": "Bead Tracker",
     "transcripts": "Chunk Passage SaidLine SaidQuery SaidSearch Transcripts",

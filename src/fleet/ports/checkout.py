@@ -71,11 +71,14 @@ class Checkout(Protocol):
     def finish(self, workspace: Workspace, site: Site, *, gather: bool) -> Tip:
         """Look at what its run left; with `gather`, commit the changes that no commit has."""
 
-    def pack(self, workspace: Workspace, commit: str) -> Piece | None:
-        """The commit, for other hosts; None: they can have it without, or it is too large."""
+    def pack(self, workspace: Workspace, commit: str) -> Sequence[Piece]:
+        """The commit, for other hosts, last; before it its other parts, if it is large.
+
+        None: they can have it without, or it is too large.
+        """
 
     def missing(self, task: Task, commits: Sequence[str]) -> list[str]:
-        """Those that the task's repository does not have here."""
+        """The commits that the task's repository does not have on this machine."""
 
     def bring(self, task: Task, pieces: Sequence[Piece], wanted: Sequence[str]) -> list[str]:
         """Take the pieces into the task's repository; what it then still does not have of `wanted`."""

@@ -50,7 +50,7 @@ class Coder(Protocol):
     def launch(self, brief: Brief) -> Launch: ...
 
     def listen(self, opening: str) -> Listener:
-        """From the first line; `opening` is the launch's."""
+        """A listener for the coder's lines, from the first; `opening` is the launch's."""
 
 
 @runtime_checkable

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
     from fleet.domain.evals.result import Evaluation
     from fleet.domain.fleet import Fleet, Serving
-    from fleet.domain.nodes.inventory import Seen, Warmth
-    from fleet.domain.nodes.trace import Trace, Wanted
+    from fleet.domain.nodes.inventory import SeenNode, Warmth
+    from fleet.domain.nodes.trace import Trace, TraceFilter
 
 
 class NodesSeen(NamedTuple):
     """`at`: when that was, in microseconds. `relay`: what it says of itself; None when none runs."""
 
     at: int
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenNode, ...]
     relay: Mapping[str, Any] | None = None
 
 
@@ -44,7 +44,7 @@ class GatewaySeen(NamedTuple):
 
 
 class Machines(Protocol):
-    """Of the fleet that this machine's settings declare."""
+    """The machines of the fleet that this machine's settings declare."""
 
     @property
     def fleet(self) -> Fleet: ...
@@ -58,7 +58,7 @@ class Machines(Protocol):
     def warming(self) -> tuple[Warmth, ...]:
         """How far the last such request has come."""
 
-    def traces(self, wanted: Wanted, *, after: int, limit: int) -> list[Trace]:
+    def traces(self, wanted: TraceFilter, *, after: int, limit: int) -> list[Trace]:
         """The newest of them, oldest first, of those that ended after that time."""
 
     def gateway(self) -> GatewaySeen: ...

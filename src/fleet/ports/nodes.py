@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fleet.domain.fleet import Gateway, Node
     from fleet.domain.nodes.inventory import Inventory, Resident
     from fleet.domain.nodes.trace import Trace
@@ -23,11 +26,13 @@ class GatewayPulse(NamedTuple):
     """Whether the gateway and the relay behind it both answer; None: not known.
 
     `started`: when the younger of them was started, in microseconds; 0: nobody started them here.
+    `shut`: by `serving_place`, why the relay sends no request to that model of a node now.
     """
 
     up: bool | None
     why: str = ""
     started: int = 0
+    shut: Mapping[str, str] = MappingProxyType({})
 
 
 class Nodes(Protocol):

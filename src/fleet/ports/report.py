@@ -27,7 +27,7 @@ class Report(Protocol):
         """Called after every round."""
 
     def left(self, tasks: Mapping[str, str]) -> None:
-        """By task: why a supervisor that ends now need not wait for it."""
+        """By task, why a supervisor that ends now need not wait for it."""
 
     def ended(self) -> None:
         """The supervisor has stopped; the store is still open."""

@@ -10,7 +10,7 @@ from fleet.domain.data import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fleet.domain.activity import Seen
+    from fleet.domain.activity import SeenRun
     from fleet.domain.run import Run
     from fleet.domain.task import Task
     from fleet.ports.coder import Listener
@@ -45,7 +45,7 @@ class Terminal(Protocol):
     """The terminals that coders run in. All raise `Unavailable` when the run has none now."""
 
     def screen(self, run_id: str, *, history: int = 0) -> Screen:
-        """With so many lines from before what is visible."""
+        """The screen, with so many lines from before what is visible."""
 
     def is_ready(self, run_id: str) -> bool:
         """Whether one may paste: its screen shows that it waits for a prompt, and nobody types."""
@@ -63,9 +63,10 @@ class Terminal(Protocol):
     def press(self, run_id: str, key: str) -> None:
         """One of `Enter`, `Escape`, `C-c`, `C-u` and `C-g`."""
 
-    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+    def permit(self, run_id: str, *, yes: bool, expected: str = "", announced: bool = True) -> str:
         """Give or refuse the leave that its screen asks for; what was asked.
 
+        `announced`: its program has reported that it asks, so its dialog may be yet to be drawn.
         Raise `Refused`, having typed nothing, when it asks for none (`no_dialog`), or not for what
         is `expected` (`asks_other`).
         """
@@ -122,7 +123,7 @@ class Agents(Protocol):
 
     @property
     def host(self) -> str:
-        """Its id."""
+        """The id of this host."""
 
     @property
     def shared(self) -> bool:
@@ -131,14 +132,14 @@ class Agents(Protocol):
     def look(self, subjects: Iterable[Subject]) -> Mapping[str, Sight]:
         """What each does, by its run."""
 
-    def seen(self, runs: Sequence[tuple[Task, Run]]) -> Mapping[str, Seen]:
+    def seen(self, runs: Sequence[tuple[Task, Run]]) -> Mapping[str, SeenRun]:
         """What those of them in terminals of this host do and ask, by run; not what they use."""
 
     def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
         """See `Terminal.permit`."""
 
     def listener(self, subject: Subject) -> Listener:
-        """For the lines of its transcript."""
+        """A listener for the lines of the run's transcript."""
 
     def screen(self, run_id: str, *, history: int = 0, colours: bool = False) -> Screen:
         """See `Terminal.screen`; `colours`: with the escape sequences of colours in its text."""
@@ -150,12 +151,12 @@ class Agents(Protocol):
         """The command that attaches to its terminal, from one of this host."""
 
     def gate(self, run_id: str, *, tail: int) -> GateSeen | None:
-        """None when no gate of that run has begun on this host. `tail`: bytes of its output."""
+        """The gate of a run; None when none has begun on this host. `tail`: bytes of its output."""
 
     def files(
         self, task_id: str, runs: Sequence[str], *, name: str = "", tail: int
     ) -> Sequence[FileSeen]:
-        """Those about a task and these runs on this host; `name`: only that one, with its end."""
+        """The files about a task and these runs on this host; `name`: only that one, with its end."""
 
     def forks(self, coder: str, project: str) -> bool:
         """Whether the coder can continue a copy of a conversation."""
@@ -174,7 +175,7 @@ class SeatedAt(Protocol):
         """Type this."""
 
     async def resize(self, size: tuple[int, int]) -> None:
-        """To so many rows and columns."""
+        """Resize the terminal to so many rows and columns."""
 
     async def leave(self) -> None:
         """The agent, and others who sit there, go on."""

@@ -23,7 +23,7 @@ class Tracker(Protocol):
     def ready(self, limit: int) -> Sequence[Bead]: ...
 
     def held(self) -> Sequence[Bead]:
-        """Those in progress that are ours."""
+        """The beads in progress that are ours."""
 
     def claim(self, bead: str) -> bool:
         """False: it was refused, most likely because somebody else has it."""

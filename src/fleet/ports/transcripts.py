@@ -56,7 +56,7 @@ class Transcripts(Protocol):
     passages: SaidSearch
 
     def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
-        """At most about `limit` bytes. `final`: nothing more comes, so a last half line counts.
+        """Read at most about `limit` bytes. `final`: nothing more comes, so a last half line counts.
 
         A negative offset: from the first line that begins within so many bytes of the end. A line of
         many megabytes may come in pieces.

@@ -195,10 +195,13 @@ class Worktrees(Protocol):
     """What git does with the worktrees of this host; refused when the task has none here."""
 
     def ahead(self, project: str, branches: Sequence[str]) -> list[Ahead]:
-        """Those of the branches that are not landed. Empty where there is no repository."""
+        """The branches that have not landed. Empty where there is no repository."""
 
-    def outlook(self, repository: str, works: Sequence[Finished]) -> dict[str, Outlook]:
-        """By task; without those that have landed. Raise `Unavailable` where it is not here."""
+    def outlook(self, repository: str, works: Sequence[Finished]) -> dict[str, Outlook | None]:
+        """The outlook by task, without those that have landed. None: its branch does not exist any more.
+
+        Raise `Unavailable` where the repository is not here.
+        """
 
     def gate_result(self, task: Task, tree: str) -> str:
         """The id of what the task's gate said of this tree; empty: it has no gate."""
@@ -218,17 +221,26 @@ class Worktrees(Protocol):
         """What it has changed, in parts; as much as a reply has room for."""
 
     def count_lines(self, task: Task, path: str) -> int | None:
-        """Of this file in its work; None: it has none, or it is not text."""
+        """The lines of a file in the task's work; None: there is no such file, or it is not text."""
 
     def commit(self, task: Task, message: str) -> CommitRow: ...
 
     def push(self, task: Task) -> PushRow: ...
 
     def origin(self, task: Task) -> tuple[str, str]:
-        """Its repository, and the branch that the repository has checked out."""
+        """The task's repository, and the branch that the repository has checked out."""
+
+    def repository_of(self, task: Task) -> str:
+        """The repository of this host that has its work, brought from another host if need be; or empty."""
 
     def check_branch(self, repository: str, branch: str) -> None:
         """Raise `NotFound` when the repository has no such branch, `Unavailable` when it is not here."""
+
+    def has_work(self, repository: str, branch: str, commit: str, tip: str) -> bool:
+        """Whether this branch has the commit with which work landed, or the changes of its `tip`.
+
+        Raise `NotFound` when there is no such branch, `Unavailable` when the repository is not here.
+        """
 
     def check_remote(self, repository: str, remote: str) -> None:
         """Raise `Refused` when the repository has no such remote, `Unavailable` when it is not here."""

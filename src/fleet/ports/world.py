@@ -11,14 +11,14 @@ Settings_co = TypeVar("Settings_co", covariant=True)
 
 
 class Gated(Protocol):
-    """Of the settings on runs or on landing: the command that work must pass."""
+    """The settings on runs or on landing that name the command that work must pass."""
 
     @property
     def gate(self) -> str: ...
 
 
 class Landed(Gated, Protocol):
-    """Of the settings on landing, what a task falls back on."""
+    """The settings on landing that a task falls back on."""
 
     @property
     def onto(self) -> str: ...
@@ -37,7 +37,7 @@ class Landed(Gated, Protocol):
 
 
 class Spending(Protocol):
-    """Of the settings, what a task may cost; 0: not limited."""
+    """The settings for what a task may cost; 0: not limited."""
 
     @property
     def usd(self) -> float: ...
@@ -50,7 +50,7 @@ class Spending(Protocol):
 
 
 class Chosen(Protocol):
-    """Of the settings, what a task falls back on and what may hold it."""
+    """The settings that a task falls back on, and that may hold it."""
 
     @property
     def max_concurrent(self) -> int: ...

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.base.files import write_atomically
@@ -22,12 +23,11 @@ from fleet.supervisor.attempt.site import site_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
-    from fleet.domain.schedule import Ask
+    from fleet.domain.schedule import ReadyTask
     from fleet.domain.task import Task
     from fleet.ports import Job, Site
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts, ThisSupervisor
 
 MOST_PREPARED = 4  # workspaces that are ready before their slot is
 
@@ -59,19 +59,19 @@ class Prepared:
         return False
 
 
-class Ahead:
+class WorkspacesAhead:
     """Without a file in `parts.ahead` nothing is made ahead.
 
     Nor where other hosts take from the same queue: each would make the workspace of a task that only
     one of them gets, and two that share a clone would be in each other's way.
     """
 
-    def __init__(self, parts: Parts, here: Here) -> None:
+    def __init__(self, parts: Parts, here: ThisSupervisor) -> None:
         self._parts, self._here = parts, here
         self._rows = read_ahead(parts.ahead) if parts.ahead else {}  # of the supervisor before us
         self._vain: set[str] = set()  # tasks whose workspace could not be made ahead
 
-    def prepare(self, asks: Iterable[Ask]) -> None:
+    def prepare(self, asks: Iterable[ReadyTask]) -> None:
         """Make the workspaces of these tasks, which wait for nothing but a slot; end those of others."""
         if self._parts.ahead is None:
             return
@@ -84,7 +84,7 @@ class Ahead:
             if ask.task.id not in self._rows and self._may(ask.task):
                 self._begin(ask)
 
-    def admits(self, ask: Ask) -> bool:
+    def admits(self, ask: ReadyTask) -> bool:
         """Whether its run may be claimed now: nothing is being made or removed for it.
 
         A workspace that starts from an old commit is removed first; the run makes its own.
@@ -106,8 +106,14 @@ class Ahead:
         row = self._rows.get(task)
         return row.workspace if row and row.job and not row.busy and not row.leaving else None
 
+    def hand_over(self, task: str) -> bool:
+        """Hand the workspace over to its run, which was claimed; return whether it is ready."""
+        workspace = self.workspace_of(task)
+        self.forget(task)
+        return workspace is not None and Path(workspace.path).is_dir()
+
     def forget(self, task: str) -> None:
-        """Its run has it now, or it is gone."""
+        """Forget a workspace that its run has now, or that is gone."""
         if self._rows.pop(task, None) is not None:
             self._write()
 
@@ -115,12 +121,12 @@ class Ahead:
         fresh = not task.tally.runs and task.id not in self._vain
         return fresh and not task.spec.in_place and task.spec.mode == Mode.QUEUED
 
-    def _site(self, ask: Ask) -> Site:
+    def _site(self, ask: ReadyTask) -> Site:
         here = self._here
         task, run = claim(ask.task, ask.choice, host=here.host, holder=here.holder, slots=(), at=0)
         return site_of(self._parts.store, task, run, None)
 
-    def _begin(self, ask: Ask) -> None:
+    def _begin(self, ask: ReadyTask) -> None:
         checkout, task = self._parts.checkout(ask.task.project), ask.task.id
         try:
             site = self._site(ask)
@@ -134,7 +140,7 @@ class Ahead:
         self._write()
         row.job = self._parts.jobs.begin(partial(checkout.prepare, workspace, site))
 
-    def _is_current(self, row: Prepared, ask: Ask) -> bool:
+    def _is_current(self, row: Prepared, ask: ReadyTask) -> bool:
         """Whether a workspace that were made now would start from the same commits."""
         try:
             site = self._site(ask)

@@ -25,11 +25,12 @@ ROUND = 0.5  # seconds for telling events, each of which may write files, before
 CROWD = 20  # events that are read at once in a crowd
 SLICE = 0.002  # seconds for events in one round, while a server in this process is asked a lot
 REST = 0.02  # seconds between rounds then: requests go first
+SHARE = 4  # times as long as the round took, if that is longer: thousands of tasks may be looked at
 BUGS = 5  # in a row, after which the process ends, so that a fresh one can be started
 
 
 @dataclass(slots=True)
-class Hooks:
+class LoopHooks:
     """What the loop calls besides `step`. A hook that fails is reported and holds up no other.
 
     `also` is called after every step, `on_news` only when something happened, something here is under
@@ -59,20 +60,20 @@ class Hooks:
         try:
             act(*arguments)
         except Exception as error:  # noqa: BLE001  # whatever a hook does, the queue must go on
-            self.say(name, f"{name}: {_message_of(error)}")
+            self.say(name, f"{name}: {_message_of(error)}", f"{name}: {_public(error)}")
         else:
             self.forget(name)
 
-    def say(self, about: str, text: str, public: str = "") -> None:
+    def say(self, topic: str, text: str, public: str = "") -> None:
         """Report the text once, until it changes. An empty text ends the warning.
 
         `public` is what the log says of it, which every team can read.
         """
-        if self._warned.get(about) == text:
+        if self._warned.get(topic) == text:
             return
-        self.forget(about)
+        self.forget(topic)
         if text:
-            self._warned[about] = text
+            self._warned[topic] = text
             self.report(text, public)
 
     def report(self, text: str, public: str = "") -> None:
@@ -90,8 +91,8 @@ class Hooks:
             except Exception as error:  # noqa: BLE001  # likely what the warning is about
                 self.warn(f"files: {_message_of(error)}")
 
-    def forget(self, about: str) -> bool:
-        text = self._warned.pop(about, "")
+    def forget(self, topic: str) -> bool:
+        text = self._warned.pop(topic, "")
         if text:
             self.over(text)
         return bool(text)
@@ -101,8 +102,8 @@ class Hooks:
         wrong = distinct(self.complaints())
         for project, text in wrong.items():
             self.say(f"settings {project}", f"Still with the settings from before: {text}")
-        known = [about for about in self._warned if about.startswith("settings ")]
-        for project in (about.removeprefix("settings ") for about in known):
+        topics = [topic for topic in self._warned if topic.startswith("settings ")]
+        for project in (topic.removeprefix("settings ") for topic in topics):
             if project not in wrong and self.forget(f"settings {project}"):
                 news = f"The settings of {project or 'the home'} are read again."
                 self.report(news)
@@ -121,7 +122,7 @@ def run(
     *,
     once: bool,
     stopping: Callable[[], bool],
-    hooks: Hooks,
+    hooks: LoopHooks,
 ) -> None:
     """Go on when the store cannot be reached: it may come back, and the agents work meanwhile."""
     seen = last_number(store)
@@ -129,6 +130,7 @@ def run(
     hooks.safely("began", hooks.began)
     bugs, pause, rounds = 0, SOON, Rounds(supervisor, hooks, once=once)
     while not stopping():
+        began = time.monotonic()
         try:
             moved = rounds.next()
             before = seen
@@ -141,15 +143,14 @@ def run(
                 return
             rounds.news = moved or seen != before
             if hooks.crowded():
-                time.sleep(REST)
+                time.sleep(max(REST, SHARE * (time.monotonic() - began)))
             elif moved or not is_told or (rounds.news and not rounds.whole):
                 pause = SOON
             else:
                 pause = _wait(store, supervisor, pause)
                 rounds.sleep(store, stopping)
         except FleetError as error:
-            public = f"{error.public or error.message} Trying again."
-            hooks.say("loop", f"{error.message} Trying again.", public)
+            hooks.say("loop", f"{error.message} Trying again.", f"{_public(error)} Trying again.")
             time.sleep(IDLE)
         except OSError as error:  # such as: too many open files
             hooks.say("loop", f"{error}. Trying again.")
@@ -169,7 +170,7 @@ class Rounds:
     has nothing to do asks for events, now and then for tasks whose time has come, and for no more.
     """
 
-    def __init__(self, supervisor: Supervisor, hooks: Hooks, *, once: bool) -> None:
+    def __init__(self, supervisor: Supervisor, hooks: LoopHooks, *, once: bool) -> None:
         self._supervisor, self._hooks, self._once = supervisor, hooks, once
         self._looked_at = -REST_SECONDS
         self._idle = False  # after the last whole round
@@ -196,7 +197,7 @@ class Rounds:
             store.wait(IDLE)
 
 
-def _leave(left: Mapping[str, str], hooks: Hooks) -> None:
+def _leave(left: Mapping[str, str], hooks: LoopHooks) -> None:
     for task, why in sorted(left.items()):
         hooks.note(f"{task} is left: {why}")
     hooks.safely("left", hooks.left, left)
@@ -213,7 +214,7 @@ def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
     return SOON if time.monotonic() - began < pause else min(BUSY, pause * 1.5)
 
 
-def _tell_events(store: Store, seen: int, hooks: Hooks) -> tuple[int, bool]:
+def _tell_events(store: Store, seen: int, hooks: LoopHooks) -> tuple[int, bool]:
     """Return the number of the last event that was told, and whether it was the last of all.
 
     After a while the rest waits for the next round: agents are started and leases renewed between.
@@ -233,7 +234,7 @@ def _tell_events(store: Store, seen: int, hooks: Hooks) -> tuple[int, bool]:
             return seen, len(events) < limit
 
 
-def _after_step(supervisor: Supervisor, hooks: Hooks, *, news: bool) -> None:
+def _after_step(supervisor: Supervisor, hooks: LoopHooks, *, news: bool) -> None:
     hooks.say("runs", joined(supervisor.trouble.items()))
     hooks.say("tasks", joined(supervisor.stuck.items()))
     hooks.say("files", hooks.files.trouble if hooks.files is not None else "")
@@ -253,6 +254,11 @@ def last_number(store: Store) -> int:
 
 def _message_of(error: Exception) -> str:
     return error.message if isinstance(error, FleetError) else f"{type(error).__name__}: {error}"
+
+
+def _public(error: Exception) -> str:
+    """What every team may read of it."""
+    return getattr(error, "public", "") or _message_of(error)
 
 
 def _trace(error: Exception) -> str:

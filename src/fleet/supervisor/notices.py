@@ -124,8 +124,8 @@ class Notices:
 
     def step(self) -> None:
         self._report()
-        wanted = self._settings().notify
-        if not (wanted.desktop or wanted.webhook):
+        settings = self._settings().notify
+        if not settings.any_channel:
             self._forget()
             return
         if self._last is None:
@@ -133,7 +133,7 @@ class Notices:
         assert self._last is not None
         for event in self._store.events(after=self._last, limit=BATCH):
             notice = self._notice(event)
-            if notice is not None and notice.event in wanted.about:
+            if notice is not None and notice.event in settings.about:
                 self._send(event.number, notice)
             self._last = event.number
         if self._last - self._marked > MAX_UNMARKED_EVENTS:

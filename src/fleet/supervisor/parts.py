@@ -62,7 +62,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class ThisSupervisor:
     """This host, this process of its supervisor, and how `fleet run` was called."""
 
     host: str

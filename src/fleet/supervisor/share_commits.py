@@ -6,8 +6,8 @@ import math
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fleet.domain.errors import FleetError
-from fleet.domain.hosts.piece import in_order, unknown
+from fleet.domain.errors import Conflict, FleetError
+from fleet.domain.hosts.piece import MAX_BYTES, MOST_ROWS, in_order, unknown
 from fleet.ports import Put
 
 if TYPE_CHECKING:
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from fleet.ports import Change, Checkout, Job, Store
     from fleet.supervisor.parts import Parts
 
-EVERY = 30.0  # seconds between looks for new commits of a run
+LOOK_SECONDS = 30.0  # seconds between looks for new commits of a run
 AGAIN = 30.0  # seconds after which we look again for commits that are nowhere
 DEEPEST = 50  # pieces that need one another
-LACKS = "The commit {} that it starts from is neither on this host nor in the store."
+LACKS = (
+    "The commit {} that it starts from is neither on this host nor in the store, which takes at most"
+    f" {MAX_BYTES * MOST_ROWS >> 20} MB of a run's commits. Push its branch to a remote that both hosts have."
+)
 
 
 class Bringing:
@@ -36,21 +39,21 @@ class Bringing:
 
     def why_not(self, task: Task) -> str:
         """Why the task cannot start here now; empty: all that it starts from is here."""
-        wanted = self._wanted(task)
-        if not wanted:
+        commits = self._wanted(task)
+        if not commits:
             return ""
         now = self._parts.clock.since_boot()
         looked_at, commit = self._lacking.get(task.id, (-math.inf, ""))
-        if now - looked_at < AGAIN and commit in wanted:
+        if now - looked_at < AGAIN and commit in commits:
             return LACKS.format(commit[:12])
-        left = self._bring(task, wanted)
-        if left is None:
+        missing = self._bring(task, commits)
+        if missing is None:
             return "The work that it starts from is on its way to this host."
-        self._known |= {(task.project, commit) for commit in wanted if commit not in left}
+        self._known |= {(task.project, commit) for commit in commits if commit not in missing}
         self._lacking.pop(task.id, None)
-        if left:
-            self._lacking[task.id] = now, left[0]
-        return LACKS.format(left[0][:12]) if left else ""
+        if missing:
+            self._lacking[task.id] = now, missing[0]
+        return LACKS.format(missing[0][:12]) if missing else ""
 
     def _wanted(self, task: Task) -> list[str]:
         """The commits that it starts from, of which we do not know that they are here."""
@@ -72,7 +75,7 @@ class Bringing:
                 return []  # its run says what is wrong there
             if not missing:
                 return []
-            pieces, left = in_order(missing, _closure(self._parts.store, missing)), [*missing]
+            pieces, left = pieces_of(self._parts.store, missing), [*missing]
 
             def bring() -> None:
                 left[:] = checkout.bring(task, pieces, missing)
@@ -87,16 +90,21 @@ class Bringing:
         return left
 
 
+def pieces_of(store: Store, commits: Sequence[str]) -> list[Piece]:
+    """What the store has of these commits, and of what they need, in their order."""
+    return in_order(commits, _closure(store, commits))
+
+
 def _closure(store: Store, commits: Sequence[str]) -> dict[str, Piece]:
     """The pieces of these commits, and of all that those need."""
     pieces: dict[str, Piece] = {}
-    known, more = set(commits), [*commits]
+    commits_known, more = set(commits), [*commits]
     for _ in range(DEEPEST):
         if not more:
             break
         pieces |= store.pieces(more)
-        more = unknown(pieces, known)
-        known |= {*more}
+        more = unknown(pieces, commits_known)
+        commits_known |= {*more}
     return pieces
 
 
@@ -108,12 +116,13 @@ class Packing:
         self._job: Job | None = None
         self._looked_at = -math.inf
         self._packed: dict[str, Piece | None] = {}  # by commit
+        self._parts_of: list[Piece] = []  # of large ones: these go to the store before the last one
         self.saved = ""  # the commit that is in the store
 
     def look(self, checkout: Checkout, workspace: Workspace) -> tuple[str, list[Change]] | None:
         """A new commit of the run, and what saves it; asked in every step."""
         now = self._parts.clock.since_boot()
-        if self._job is None and now - self._looked_at >= EVERY:
+        if self._job is None and now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
             self._begin(checkout, workspace, "")
         if not self._is_over():
@@ -141,16 +150,21 @@ class Packing:
             tip = commit or checkout.commit(workspace)
             if tip and tip not in self._packed and (commit or tip != workspace.base):
                 self._packed[tip] = None
-                self._packed[tip] = checkout.pack(workspace, tip)
+                *parts, last = checkout.pack(workspace, tip) or (None,)
+                self._parts_of += parts
+                self._packed[tip] = last
 
         self._job = self._parts.jobs.begin(pack)
 
     def _is_over(self) -> bool:
-        if self._job is None:
-            return True
-        if not self._job.done():
+        if self._job is not None and not self._job.done():
             return False
         job, self._job = self._job, None
         with suppress(FleetError, OSError):  # a damaged repository: its run says so
-            job.result()
+            if job is not None:
+                job.result()
+        while self._parts_of:
+            with suppress(Conflict):  # another run made the same commit
+                self._parts.store.commit([Put(self._parts_of[0])], [])
+            del self._parts_of[0]
         return True

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
-from fleet.domain.choice import NEVER, model_slots, no_program, program_owner
+from fleet.domain.choice import NEVER, model_slots, no_program, program_owner, serving_place
 from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event, Kind
 from fleet.domain.fleet import url_of
@@ -20,8 +20,8 @@ from fleet.domain.run import Checkpoint, Ending, Host, Outcome, Run, RunState
 from fleet.domain.schedule import (
     NO_SLOT,
     NODE_DOWN,
-    Ask,
     Claim,
+    ReadyTask,
     Slot,
     Start,
     Wait,
@@ -35,7 +35,7 @@ from fleet.domain.schedule import waits as reasons
 from fleet.domain.task import SECOND, Mode, Retry, TaskState, claim
 from fleet.operations.shared.choice import check_gate, choose_for
 from fleet.ports import Put, Same
-from fleet.supervisor.ahead import Ahead
+from fleet.supervisor.ahead import WorkspacesAhead
 from fleet.supervisor.attempt.attempt import Attempt
 from fleet.supervisor.attempt.gate import gate_name
 from fleet.supervisor.attempt.settle import end_run
@@ -43,20 +43,21 @@ from fleet.supervisor.attempt.site import last_started, site_of
 from fleet.supervisor.share_commits import Bringing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-    from fleet.domain.fleet import Fleet, Gateway
-    from fleet.domain.hosts.lease import Sight
+    from fleet.domain.fleet import Fleet, Gateway, Serving
+    from fleet.domain.hosts.lease import HostSight
     from fleet.domain.message import Message
-    from fleet.domain.run import Choice
+    from fleet.domain.run import Choice, Slots
     from fleet.domain.task import Task
     from fleet.ports import Change
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts, ThisSupervisor
 
 FAR_FUTURE = 1 << 62
 MOST_WORDS = 10_000
 MOST_CANDIDATES = 5_000
 LOOK_FAR_SECONDS = 1.0  # between two reads of MOST_CANDIDATES tasks
+LOOK_FAR_SHARE = 20  # times as long as such a look took, if that is longer
 NODE_SECONDS = 5.0  # how long `fleet run --once` waits for a node that does not answer
 LOOK_AT_HOSTS = 4.0  # seconds between looks at the rows of the other hosts
 LOOK_FOR_TASKS = 4.0  # likewise for tasks whose time has come, while nothing happens
@@ -70,7 +71,7 @@ LOOK_AHEAD = 64  # candidates beyond the free slots: some wait for slots that ar
 
 
 class Supervisor:
-    def __init__(self, parts: Parts, here: Here) -> None:
+    def __init__(self, parts: Parts, here: ThisSupervisor) -> None:
         self._parts = self.parts = parts
         self._here = self.here = here
         self._host = Host(
@@ -92,18 +93,22 @@ class Supervisor:
         self.only: frozenset[str] = frozenset()  # ids of the tasks to start; empty: all
         self._keeper_lease = 0.0
         self._renewed_at = -math.inf
-        self._sights: dict[str, Sight] = {}
+        self._sights: dict[str, HostSight] = {}
         self._looked_at_hosts = self._looked_at_runs = self._looked_for_tasks = -math.inf
         self.draining = False  # a person wants no new runs here
         self._bringing = Bringing(parts)
-        self._ahead = Ahead(parts, here)
+        self._ahead = WorkspacesAhead(parts, here)
         self._without: dict[str, str] = {}  # by project: why this host cannot work on it
         self._displaced = False  # another machine writes this host's row: it has our id
-        self._looked_far = 0.0
+        self._looked_far = self._far_took = 0.0
+        self._names: Sequence[str] = ()  # of the slots that decided what was started last
         self._stuck: dict[str, str] = {}  # by task: what a person must fix before it can start
-        self._down: dict[str, str] = {}  # by endpoint: why the node cannot be used
+        self._down: dict[str, str] = {}  # by endpoint, or model and endpoint: why it cannot be used
         self._waiting_since: float | None = None  # since when only nodes keep tasks from starting
-        self._checked: set[str] = set()  # endpoints whose nodes were asked in this pass
+        self._shut: dict[
+            str, Mapping[str, str]
+        ] = {}  # by gateway, in this pass: what its relay has shut off
+        self._checked: set[str] = set()  # what of `_down` was looked at in this pass
         self._missing: dict[str, str] = {}  # by owner: its program, which is not on PATH
         self._looked_for: set[str] = set()  # owners whose program was looked for in this pass
 
@@ -119,12 +124,17 @@ class Supervisor:
         before = set(self.attempts)
         self._renew()
         self._look_at_hosts()
+        self._start_and_tend()
+        if before - set(self.attempts):
+            self._start_and_tend()  # before the end is told: a slot may be free again
+        self._clean_up()
+        return before != set(self.attempts)
+
+    def _start_and_tend(self) -> None:
         if self.claiming and not self._displaced:
             self._start_ready()
             self._renew()  # what it did not find is known at once, also of one that ends now
         self._tend()
-        self._clean_up()
-        return before != set(self.attempts)
 
     def rest(self) -> bool:
         """Only what time asks for. Return whether there are tasks that might start."""
@@ -134,7 +144,7 @@ class Supervisor:
         if now - self._looked_for_tasks < LOOK_FOR_TASKS:
             return False
         self._looked_for_tasks = now
-        return self.claiming and bool(self._candidates(1, ""))
+        return self.claiming and bool(self._candidates(1))
 
     @property
     def may_rest(self) -> bool:
@@ -182,6 +192,7 @@ class Supervisor:
 
         When this machine slept past the lease and no other host took a run over, we carry on.
         """
+        self._forget_absent()
         down = tuple(f"{address} {why}" for address, why in sorted(self._down.items()))
         missing = tuple(f"{owner} {program}" for owner, program in sorted(self._missing.items()))
         without = tuple(f"{why} {project}" for project, why in sorted(self._without.items()))
@@ -195,6 +206,14 @@ class Supervisor:
             row = replace(self._host, **news, room=self._room())  # type: ignore[arg-type]
             if self._renew_as(row):
                 return
+
+    def _forget_absent(self) -> None:
+        """Of a project that was at no path of this host, the row names the clone that there is now."""
+        here = self._parts.is_here
+        lines = (line.partition(" ") for line in self._host.without)
+        if any(w == ABSENT and at not in self._without and here(at) for w, _, at in lines):
+            known = self._without.items()
+            self._without = {at: why for at, why in known if why != ABSENT or here(at)}
 
     def _is_renewal_due(self) -> bool:
         lease = self._here.lease
@@ -344,19 +363,21 @@ class Supervisor:
         store = self._parts.store
         room = self._room() - len(self.attempts) - self.gates
         for limit, host in self._looks(room):
-            candidates = self._candidates(limit, host)
+            candidates, rows = self._look(limit, host)
             asks, waits = self._asks(candidates)
-            rows = store.slots(sorted({name for ask in asks for name in ask.names})) if asks else {}
+            rows |= self._slots_of(asks, read=self._names if host else ())
             plan = schedule(asks, rows, now=store.now())
             if len(plan.starts) >= room or len(candidates) < limit:
                 break
+        if len(candidates) < limit:  # nobody waits for what was not looked at
+            self._down = {at: why for at, why in self._down.items() if at in self._checked}
         self.waits = (*waits, *plan.waits)
         self._stuck = {wait.task: wait.why for wait in waits}
         by_task = {ask.task.id: ask for ask in asks}
         starts = [start for start in plan.starts if self._ahead.admits(by_task[start.task.id])]
         for run in self._claim_all(starts):
-            self._ahead.forget(run.task)
-            self.attempts[run.id] = Attempt(self._parts, self._here, run)
+            ready = self._ahead.hand_over(run.task)
+            self.attempts[run.id] = Attempt(self._parts, self._here, run, ready=ready)
         slotless = [wait.task for wait in plan.waits if wait.code == NO_SLOT]
         self._ahead.prepare([by_task[task] for task in slotless])
 
@@ -365,26 +386,45 @@ class Supervisor:
 
         Beside other hosts just what we have room for, at first: so each host decides about others.
         """
-        if self._here.shared and room > 0:
+        if self._here.shared and room > 0 and not self.only:
             yield room, self._here.host
         yield max(0, room) + LOOK_AHEAD, ""
         if self._may_look_far():
-            yield MOST_CANDIDATES, ""
+            began = self._parts.clock.since_boot()
+            try:
+                yield MOST_CANDIDATES, ""
+            finally:  # also when nobody asks for another
+                self._far_took = self._parts.clock.since_boot() - began
 
     def _may_look_far(self) -> bool:
         """Whether to read MOST_CANDIDATES tasks. Rarely: thousands may wait for a node."""
         now = self._parts.clock.since_boot()
-        if now - self._looked_far < LOOK_FAR_SECONDS:
+        if now - self._looked_far < max(LOOK_FAR_SECONDS, LOOK_FAR_SHARE * self._far_took):
             return False
         self._looked_far = now
         return True
 
-    def _candidates(self, limit: int, host: str) -> list[Task]:
+    def _look(self, limit: int, host: str) -> tuple[list[Task], dict[str, Slots]]:
+        """Tasks that could start and, beside other hosts, the slots that decided the last time."""
+        if not host:
+            return self._candidates(limit), {}
+        store = self._parts.store
+        offer = store.offer(host, now=store.now(), limit=limit, names=self._names)
+        return offer.tasks, offer.slots
+
+    def _slots_of(self, asks: Iterable[ReadyTask], *, read: Container[str]) -> dict[str, Slots]:
+        """Those that decide about them, but not those that were read already."""
+        names = sorted({name for ask in asks for name in ask.names})
+        unread = [name for name in names if name not in read]
+        self._names = names
+        return self._parts.store.slots(unread) if unread else {}
+
+    def _candidates(self, limit: int) -> list[Task]:
         """The tasks that could start; only those of `only` when it names some."""
         store = self._parts.store
         now = store.now()
         if not self.only:
-            return store.candidates(now=now, limit=limit, host=host)
+            return store.candidates(now=now, limit=limit)
         tasks = store.tasks_by_id(sorted(self.only)).values()
         return [t for t in tasks if t.state is TaskState.OPEN and not self._must_wait(t, now)]
 
@@ -396,10 +436,11 @@ class Supervisor:
     def _room(self) -> int:
         return self._here.max_concurrent or self._parts.world("").settings.max_concurrent
 
-    def _asks(self, tasks: Iterable[Task]) -> tuple[list[Ask], list[Wait]]:
-        asks: list[Ask] = []
+    def _asks(self, tasks: Iterable[Task]) -> tuple[list[ReadyTask], list[Wait]]:
+        asks: list[ReadyTask] = []
         waits: list[Wait] = []
         self._checked.clear()
+        self._shut.clear()
         self._looked_for.clear()
         for task in tasks:
             try:
@@ -408,7 +449,7 @@ class Supervisor:
                 waits.append(Wait(task.id, error.code, error.message, error.fix))
         return asks, waits
 
-    def _ask(self, task: Task) -> Ask:
+    def _ask(self, task: Task) -> ReadyTask:
         task = replace(task, spec=self._parts.files.edited(task))
         if task.spec.limits.needs or self._here.shared:
             self._check_host(task)
@@ -424,14 +465,14 @@ class Supervisor:
         if task.spec.mode == Mode.QUEUED or task.spawned:
             needs.append((Slot(f"host {self._here.host}", self._room()),))
         if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it takes no other slot
-            return Ask(task, choice, tuple(needs), credential(choice, self._here.host))
+            return ReadyTask(task, choice, tuple(needs), credential(choice, self._here.host))
         host, down = self._here.host, self._nodes_down(choice, world.fleet)
         servings = model_slots(choice, world.fleet, down, (host,))
         if servings:
             needs.append(servings)
         if task.spec.in_place:
             needs.append((Slot(on_host(f"directory {task.spec.cwd}", host), 1),))
-        return Ask(task, choice, tuple(needs), "" if servings else credential(choice, host))
+        return ReadyTask(task, choice, tuple(needs), "" if servings else credential(choice, host))
 
     def _check_host(self, task: Task) -> None:
         """Raise when another host can do the task, or might one day, but not this one."""
@@ -463,7 +504,7 @@ class Supervisor:
             raise no_program(self._missing[owner])
 
     def _nodes_down(self, choice: Choice, fleet: Fleet) -> dict[str, str]:
-        """By endpoint: why a node of the model, or of its fallbacks, cannot be used.
+        """Why a node of the model, or of its fallbacks, cannot be used, or that model of it.
 
         Each is asked once in a pass, so that a node which comes up during it lets no task overtake
         another. A node that never answered cannot be used either.
@@ -478,19 +519,32 @@ class Supervisor:
             else:
                 self._down[node.endpoint] = pulse.why
         if model is not None:
-            self._look_at_gateway(fleet.gateway)
+            shut = self._shut_off(fleet.gateway)
+            for serving in servings:
+                self._note_serving(serving, shut)
         return self._down
 
-    def _look_at_gateway(self, gateway: Gateway) -> None:
+    def _note_serving(self, serving: Serving, shut: Mapping[str, str]) -> None:
+        """One that the relay has shut off would answer nothing; of a node that is down that is said."""
+        where = serving_place(serving)
+        self._checked.add(where)
+        self._down.pop(where, None)
+        if where in shut and serving.node.endpoint not in self._down:
+            self._down[where] = shut[where]
+
+    def _shut_off(self, gateway: Gateway) -> Mapping[str, str]:
+        """The models of nodes that the relay has shut off; also note whether the gateway answers."""
         url = url_of(gateway)
-        if url in self._checked:
-            return
-        self._checked.add(url)
+        if url in self._shut:
+            return self._shut[url]
+        self._checked |= {url, url + NEVER}
         pulse = self._parts.nodes.gateway(gateway)
+        self._shut[url] = pulse.shut
         for key in (url, url + NEVER):
             self._down.pop(key, None)
         if not pulse.up:
             self._down[url if pulse.started else url + NEVER] = pulse.why
+        return pulse.shut
 
     def _claim_all(self, starts: Sequence[Start]) -> list[Run]:
         """In one commit. Left out are those that another host took, or whose slots it filled."""

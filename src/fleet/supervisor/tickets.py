@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 KINDS = (Kind.TASK_SETTLED, Kind.TASK_CLOSED, Kind.TASK_LANDED, Kind.PULL_OPENED)
 BATCH = 200
-PAUSE, LONGEST = 10 * SECOND, 600 * SECOND  # before the next try, and twice as long each time
+PAUSE, LONGEST_PAUSE = 10 * SECOND, 600 * SECOND  # before the next try, and twice as long each time
 TRIES = 8  # then the comment is given up, with a warning
 
 
-class Report(NamedTuple):
+class TicketComment(NamedTuple):
     """A comment; `number` is that of its event."""
 
     number: int
@@ -76,7 +76,7 @@ class TicketReports:
         self._store, self._host, self._comment = store, host, comment
         self._jobs, self._mark, self._warn = jobs, mark, warn
         self._last: int | None = None
-        self._todo: list[Report] = []
+        self._todo: list[TicketComment] = []
         self._job: Job | None = None
         self._tries, self._not_before = 0, 0
 
@@ -110,14 +110,14 @@ class TicketReports:
         if self._last != before:
             self._write_mark()
 
-    def _report(self, event: Event) -> Report | None:
+    def _report(self, event: Event) -> TicketComment | None:
         text, end = words_for(event)
         if not text:
             return None
         entries = self._store.entries(EntryQuery(EntryKind.TICKET, owner=event.task, limit=1))
         if not entries or not self._is_ours(event.task):
             return None
-        return Report(event.number, event.task, entries[0].key, text, f"{event.task} {end}")
+        return TicketComment(event.number, event.task, entries[0].key, text, f"{event.task} {end}")
 
     def _is_ours(self, task_id: str) -> bool:
         store = self._store
@@ -134,10 +134,12 @@ class TicketReports:
             job.result()
         except (FleetError, OSError) as error:
             self._tries += 1
-            self._not_before = self._store.now() + min(LONGEST, PAUSE * 2 ** (self._tries - 1))
+            self._not_before = self._store.now() + min(
+                LONGEST_PAUSE, PAUSE * 2 ** (self._tries - 1)
+            )
             if self._tries < TRIES:
                 return
-            self._warn(f"{report.url} was not told that {report.text} {error}")
+            self._warn(f"Fleet could not write to {report.url} that {report.text} {error}")
         self._tries, self._not_before = 0, 0
         del self._todo[0]
         self._write_mark()

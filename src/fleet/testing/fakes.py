@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from fleet.domain.evals.result import Evaluation
     from fleet.domain.event import Event
     from fleet.domain.fleet import Fleet, Gateway, Node, Serving
-    from fleet.domain.nodes.inventory import Seen
-    from fleet.domain.nodes.trace import Trace, Wanted
+    from fleet.domain.nodes.inventory import SeenNode
+    from fleet.domain.nodes.trace import Trace, TraceFilter
     from fleet.domain.run import Run
     from fleet.domain.task import Spec, Task
     from fleet.domain.transcript import Exit
@@ -278,9 +278,9 @@ class FakeCheckout:
         del site, gather
         return Tip(self.commit(workspace))
 
-    def pack(self, workspace: Workspace, commit: str) -> Piece | None:
+    def pack(self, workspace: Workspace, commit: str) -> Sequence[Piece]:
         del workspace
-        return Piece(commit, 0, "") if commit else None
+        return (Piece(commit, 0, ""),) if commit else ()
 
     def missing(self, task: Task, commits: Sequence[str]) -> list[str]:
         del task
@@ -323,6 +323,7 @@ class FakeNodes:
 
     def __init__(self) -> None:
         self.down: dict[str, str] = {}
+        self.shut: dict[str, str] = {}  # what the relay has shut off
         self.started = 0  # when the gateway was
         self.traces: list[Trace] = []
 
@@ -332,7 +333,7 @@ class FakeNodes:
 
     def gateway(self, gateway: Gateway) -> GatewayPulse:
         why = self.down.get("gateway", "")
-        return GatewayPulse(not why, why, started=self.started if gateway else 0)
+        return GatewayPulse(not why, why, started=self.started if gateway else 0, shut=self.shut)
 
     def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
         traces = [t for t in self.traces if t.source.run in {run_id, ""} and t.ended_at >= since]
@@ -444,7 +445,7 @@ class FakeLogins:
 class FakeMachines:
     """Nodes that are as a test says. `begun`: what was asked to be loaded."""
 
-    def __init__(self, fleet: Fleet, seen: Sequence[Seen] = ()) -> None:
+    def __init__(self, fleet: Fleet, seen: Sequence[SeenNode] = ()) -> None:
         self.fleet, self.seen = fleet, tuple(seen)
         self.relay: Mapping[str, Any] | None = None
         self.begun: list[tuple[str, Serving]] = []
@@ -464,7 +465,7 @@ class FakeMachines:
             for model, serving in self.begun
         )
 
-    def traces(self, wanted: Wanted, *, after: int, limit: int) -> list[Trace]:
+    def traces(self, wanted: TraceFilter, *, after: int, limit: int) -> list[Trace]:
         return [t for t in self.written if wanted.takes(t) and t.ended_at > after][-limit:]
 
     def gateway(self) -> GatewaySeen:

@@ -30,7 +30,7 @@ import tty
 from _thread import allocate_lock, start_new_thread
 
 from fleet.base.lean import dumps, signal, suppress
-from fleet.testing.keystrokes import Keystrokes, Kind
+from fleet.testing.keystrokes import KeyKind, Keystrokes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ OPTIONS = (*FLAGS, "--slow", "--record", "--resume", "--")
 class Work:
     """One turn, beside the screen."""
 
-    def __init__(self, program: Program, prompt: str) -> None:
+    def __init__(self, program: FullScreenProgram, prompt: str) -> None:
         self.program, self.prompt = program, prompt
         self.status: int | None = None
         self.wants = ""
@@ -124,7 +124,7 @@ class Work:
         self.program.hook("tool_result", name="run", text="done" if self.allowed else "denied")
 
 
-class Program:
+class FullScreenProgram:
     def __init__(self, options: Mapping[str, str], transcript: IO[str]) -> None:
         self.plain = "--plain" in options
         self.transcript = transcript
@@ -172,18 +172,18 @@ class Program:
         """One key, or one paste. True ends the program."""
         if self.panel:
             self.note("eaten", text)
-            self.panel = kind != Kind.ESCAPE
+            self.panel = kind != KeyKind.ESCAPE
             return False
         if self.work is not None and self.work.wants:
             self.note("eaten", text)
-            if kind in {Kind.ENTER, Kind.ESCAPE}:
-                self.work.answer(yes=kind == Kind.ENTER)
+            if kind in {KeyKind.ENTER, KeyKind.ESCAPE}:
+                self.work.answer(yes=kind == KeyKind.ENTER)
             return False
-        if kind in {Kind.TEXT, Kind.PASTE}:
+        if kind in {KeyKind.TEXT, KeyKind.PASTE}:
             self.box += text
-        elif kind == Kind.ENTER:
+        elif kind == KeyKind.ENTER:
             return self.submit()
-        elif kind == Kind.ERASE:
+        elif kind == KeyKind.ERASE:
             self.box = ""
         else:
             self.note("key", text)
@@ -298,7 +298,7 @@ def main() -> int:
         tty.setraw(0)
         _write(ENTER_SCREEN)
         try:
-            return Program(options, transcript).run(options.get("--", ""))
+            return FullScreenProgram(options, transcript).run(options.get("--", ""))
         except OSError:
             return 1  # its terminal is gone
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 PASTE, PASTE_END = b"\x1b[200~", b"\x1b[201~"
 
 
-class Kind:
+class KeyKind:
     """Not an `Enum`: that would be a third of the program's start."""
 
     TEXT = "text"
@@ -17,10 +17,10 @@ class Kind:
 
 
 SINGLE = {
-    b"\r": Kind.ENTER,
-    b"\x15": Kind.ERASE,  # Ctrl-U
-    b"\x1b": Kind.ESCAPE,
-    b"\x03": Kind.INTERRUPT,
+    b"\r": KeyKind.ENTER,
+    b"\x15": KeyKind.ERASE,  # Ctrl-U
+    b"\x1b": KeyKind.ESCAPE,
+    b"\x03": KeyKind.INTERRUPT,
 }
 
 
@@ -51,7 +51,7 @@ class Keystrokes:
             if not late and PASTE.startswith(pending):
                 return None
             self._pending = pending[1:]
-            return Kind.ESCAPE, "\x1b"
+            return KeyKind.ESCAPE, "\x1b"
         if pending[:1] in SINGLE:
             self._pending = pending[1:]
             return SINGLE[pending[:1]], pending[:1].decode()
@@ -67,7 +67,7 @@ class Keystrokes:
             return None
         whole = b"".join([*self._paste, text])
         self._pending, self._paste = rest, None
-        return Kind.PASTE, _text(whole)
+        return KeyKind.PASTE, _text(whole)
 
     def _typed(self) -> tuple[str, str] | None:
         """Up to the next key. A character that is torn waits for its rest."""
@@ -77,7 +77,7 @@ class Keystrokes:
         if not whole:
             return None
         self._pending = self._pending[len(whole) :]
-        return Kind.TEXT, _text(whole)
+        return KeyKind.TEXT, _text(whole)
 
 
 def _torn(data: bytes) -> int:

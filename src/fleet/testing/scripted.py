@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 UNREAD = bytearray()  # of standard input
 
 
-class Agent:
+class ScriptedAgent:
     def __init__(self, memory: Path, heard: str, *, resume: bool) -> None:
         self._memory = memory
         self.answer, self.asking = heard.strip(), False
@@ -240,7 +240,7 @@ ACTS: dict[str, Callable[[str], object]] = {
 def main() -> int:
     resume = "--resume" in sys.argv[1:]
     memory = Path(os.environ.get("FLEET_TASK_DIR", ".")) / "scripted.json"
-    return Agent(memory, _prompt(), resume=resume).work()
+    return ScriptedAgent(memory, _prompt(), resume=resume).work()
 
 
 if __name__ == "__main__":

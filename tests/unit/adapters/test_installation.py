@@ -70,5 +70,5 @@ def test_a_tool_that_fails_is_named_with_what_it_said(tmp_path):
     env = program(tmp_path, "uv", "echo no route >&2", "exit 2")
     with pytest.raises(Unavailable, match="uv says: no route"):
         newest(Installation("uv", ()), env)
-    with pytest.raises(Unavailable, match="pipx could not be asked"):
+    with pytest.raises(Unavailable, match="pipx could not be run"):
         newest(Installation("pipx", ()), {"PATH": str(tmp_path / "nothing")})

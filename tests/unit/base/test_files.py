@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import pytest
 
+from fleet.base import set_up_file
 from fleet.base.files import make_folder, write_atomically, write_once
 
 
@@ -47,3 +51,25 @@ def test_a_large_file_is_written_whole_and_once(tmp_path):
     assert not write_once(tmp_path / "b", "other")
     assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == text
     assert names(tmp_path) == ["a", "b"]
+
+
+def test_a_link_under_the_name_of_the_temporary_file_leads_nowhere(tmp_path):
+    """Its name can be guessed, and an agent may write in the folder."""
+    other = tmp_path / "other"
+    other.write_text("mine")
+    (tmp_path / f".a.{os.getpid()}-{threading.get_ident():x}").symlink_to(other)
+    write_atomically(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == "new"
+    assert other.read_text() == "mine"
+    assert not (tmp_path / "a").is_symlink()
+    assert names(tmp_path) == ["a", "other"]
+
+
+def test_a_link_in_place_of_the_note_of_a_set_up_is_replaced(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("mine")
+    (tmp_path / set_up_file.NAME).symlink_to(other)
+    assert set_up_file.running(tmp_path) == ""
+    set_up_file.begin(tmp_path, "make setup")
+    assert set_up_file.running(tmp_path) == "make setup"
+    assert other.read_text() == "mine"

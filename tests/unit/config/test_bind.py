@@ -34,6 +34,20 @@ def test_one_alias_and_one_upstream_model_are_servings_of_one_model_in_file_orde
     assert world.trust().load().warnings == ()
 
 
+def test_a_node_that_may_do_more_at_once_than_its_models_send_it_is_a_warning(world):
+    nodes = TWO.replace("big: {", "big: {max_parallel: 4, ")
+    model = "models:\n  a: {node: big, ollama_model: q"
+    world.fleet(nodes + model + "}\n")
+    (warning,) = world.trust().load().warnings
+    assert warning.endswith(
+        "nodes.big.max_parallel: is 4, but models.a may send it only 1 at once: give them `max_parallel`, too."
+    )
+    world.fleet(nodes + model + ", max_parallel: 4}\n")
+    assert world.trust().load().warnings == ()
+    world.fleet(nodes + "models:\n  b: {node: small, ollama_model: q}\n")
+    assert world.trust().load().warnings == ()
+
+
 def test_one_alias_for_different_models_is_a_warning_and_the_first_answers(world):
     world.fleet(
         TWO
@@ -46,7 +60,7 @@ def test_one_alias_for_different_models_is_a_warning_and_the_first_answers(world
     assert loaded.warnings == (
         (
             "fleet.yaml:6: models.b.alias: 'shared' is also the alias of 'a', which serves another "
-            "model; asking for 'shared' gives 'a'."
+            "model; a request for 'shared' goes to 'a'."
         ),
     )
 

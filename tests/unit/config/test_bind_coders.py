@@ -3,7 +3,7 @@
 import pytest
 
 from fleet.domain.errors import NotFound
-from fleet.domain.fleet import Spot
+from fleet.domain.fleet import JsonSpot
 
 MINE = "coders:\n  mycoder:\n    command: [mycli, '{prompt}']\n"
 
@@ -49,8 +49,8 @@ def test_a_projects_coder_is_known_but_runs_nothing_until_it_is_trusted(world):
 def test_where_things_stand_in_a_line_is_parsed_at_the_door(world):
     world.user(MINE + "    says: {text: message.text, result: type=done kind=end answer}\n")
     says = world.load().fleet.own_coders["mycoder"].says
-    assert says["text"] == Spot(("message", "text"))
-    assert says["result"] == Spot(("answer",), ((("type",), "done"), (("kind",), "end")))
+    assert says["text"] == JsonSpot(("message", "text"))
+    assert says["result"] == JsonSpot(("answer",), ((("type",), "done"), (("kind",), "end")))
 
 
 WRONG = [

@@ -211,7 +211,7 @@ def test_loading_takes_little_time_even_with_both_files(world):
 
     world.user("max_concurrent: 5\n").fleet("nodes: {n: {endpoint: 'http://n:1'}}\n")
     world.load()
-    begun = time.perf_counter()
+    begun = time.process_time()  # a busy machine makes it wait, and not work
     for _ in range(10):
         world.load()
-    assert (time.perf_counter() - begun) / 10 < 0.05, os.getloadavg()
+    assert (time.process_time() - begun) / 10 < 0.05, os.getloadavg()

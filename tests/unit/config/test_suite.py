@@ -6,7 +6,7 @@ import pytest
 
 from fleet.config.suite import FRONTIER, BadSuite, read_suite
 from fleet.domain.errors import BadInput
-from fleet.domain.evals.case import Call, Exact, Label, Mutants, Number, Passing
+from fleet.domain.evals.case import CaseCall, Exact, Label, Mutants, Number, Passing
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_tool_is_offered_and_its_call_expected(folder):
         "  parameters: {city: string}\n  arguments: {city: Oslo}\n  result: '7 degrees'\n"
         "  number: 7\n",
     )
-    assert case.items[0].check == Call("weather", {"city": "Oslo"}, "7 degrees", 7.0)
+    assert case.items[0].check == CaseCall("weather", {"city": "Oslo"}, "7 degrees", 7.0)
     assert case.tools[0]["function"]["parameters"]["required"] == ["city"]
 
 
@@ -88,7 +88,7 @@ def test_a_tool_is_offered_and_its_call_expected(folder):
         ("prompt: x\nitems: []\n", "cases/case.yaml:1: prompt: must have {text}."),
         (
             "prompt: '{text}'\nlabels: [red]\nitems:\n  - {text: a, answer: red}\n  - {text: b, answer: rd}\n",
-            "cases/case.yaml:5: items[1].answer: 'rd' is none of the labels.",
+            "cases/case.yaml:5: items[1].answer: 'rd' is not one of the labels.",
         ),
         (
             "prompt: '{text}'\nitems: [{text: a}]\n",

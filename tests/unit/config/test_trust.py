@@ -4,7 +4,7 @@ import stat
 import pytest
 
 from fleet.config import trust
-from fleet.config.commands.set import Context, apply, parsed
+from fleet.config.commands.set import SettingFiles, apply, parsed
 from fleet.config.keys.table import KEYS, PROJECT
 
 SETUP = "workspace: {setup: [make deps]}\nteam: red\n"
@@ -155,7 +155,7 @@ def test_what_is_not_trusted_is_checked_all_the_same(world):
 
 def test_what_you_set_yourself_in_a_trusted_file_stays_trusted(world):
     world.fleet(SETUP).trust()
-    context = Context(world.project, world.home, world.env)
+    context = SettingFiles(world.project, world.home, world.env)
     change = parsed('workspace.setup=["make all"]')
     loaded = apply([change], file=world.file, layer=PROJECT, context=context)
     assert loaded.settings.workspace.setup == ("make all",)
@@ -163,7 +163,7 @@ def test_what_you_set_yourself_in_a_trusted_file_stays_trusted(world):
 
 def test_what_you_set_yourself_does_not_trust_what_others_wrote(world):
     world.fleet(SETUP)
-    context = Context(world.project, world.home, world.env)
+    context = SettingFiles(world.project, world.home, world.env)
     apply([parsed("store.url=sqlite:///x.db")], file=world.file, layer=PROJECT, context=context)
     assert not world.load().trusted
     assert not (world.home / trust.FILE).exists()

@@ -60,3 +60,11 @@ def test_its_screen_has_a_say_where_its_words_leave_a_doubt(said, screen, silent
 def test_what_is_dead_does_nothing():
     assert by_its_process("exited", 3) == (Doing.EXITED, "its keeper recorded status 3")
     assert by_its_process("alive", None) is None
+
+
+def test_words_of_several_lines_are_evidence_on_one():
+    assert (
+        by_its_words([(K.TURN, "Fix it\n\n  and  test it")]).by
+        == "it said turn: Fix it and test it"
+    )
+    assert by_its_words([(K.TURN, "x" * 100)]).by == f"it said turn: {'x' * 79}…"

@@ -7,9 +7,9 @@ import pytest
 from fleet.domain.access import Actor, Role
 from fleet.domain.causes import (
     HERE,
+    CauseRules,
     Declared,
     Effects,
-    Rules,
     cause_of,
     decide,
     is_held,
@@ -29,7 +29,7 @@ ANN = Actor("ann", Role.TEAM_LEAD, "red", remote=True)
 
 def rules(**given):
     declared = Declared(**({"fleet": Fleet(), "default": "claude"} | given))
-    return Rules(lambda: 3, lambda _: False, lambda: declared)
+    return CauseRules(lambda: 3, lambda _: False, lambda: declared)
 
 
 def test_a_role_counts_only_with_a_token_and_an_agent_counts_as_who_it_works_for():
@@ -49,7 +49,7 @@ def test_what_a_project_declares_is_read_after_its_directory_was_checked():
 
     effects = Effects(Spec(), directories=("/etc",))
     with pytest.raises(NotFound):
-        decide(ANN, effects, Rules(lambda: 3, lambda _: False, read))
+        decide(ANN, effects, CauseRules(lambda: 3, lambda _: False, read))
 
 
 def test_a_program_is_for_all_only_where_it_is_the_default_of_who_runs_the_server():

@@ -16,7 +16,7 @@ FLEET = Fleet("x", Gateway(), {}, {each.name: each for each in (BIG, MIDDLE, SMA
 
 
 def nodes(*down):
-    reasons = {f"http://{name}": "refused" for name in down}
+    reasons = {f"http://{name}" if len(name) == 1 else name: "refused" for name in down}
     return [slot.node for slot in model_slots(Choice("coder", "claude", "big"), FLEET, reasons)]
 
 
@@ -26,6 +26,12 @@ def test_a_fallback_takes_tasks_only_while_all_nodes_of_the_model_are_down():
     assert nodes("a") == ["a", "b"]
     assert nodes("a", "b") == ["a", "b", "c"]
     assert nodes("a", "b", "c") == ["a", "b", "c"]
+
+
+def test_a_model_that_the_relay_has_shut_off_on_its_node_is_as_one_whose_node_is_down():
+    assert nodes("m@http://a") == ["a", "b"]
+    assert nodes("m@http://a", "b") == ["a", "b", "c"]
+    assert nodes("other@http://a") == ["a"]
 
 
 def test_each_host_has_slots_of_its_own_at_an_address_that_means_itself():

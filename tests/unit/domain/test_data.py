@@ -82,6 +82,44 @@ def test_what_does_not_fit_is_refused_as_ever_and_again(args, named):
         assert str(ours.value) == str(theirs.value).replace("Theirs", "Ours")
 
 
+@pytest.mark.parametrize("made", range(6))
+def test_the_first_objects_are_as_the_later_ones(made):
+    """`__init__` is written for the fourth, or when arguments do not fit."""
+
+    @dataclass(frozen=True, slots=True)
+    class Fresh:
+        name: str
+        size: int
+        words: list[str] = field(default_factory=list)
+        kind: str = field(default="odd")
+
+    for _ in range(made):
+        one = Fresh("a", size=1)
+        one.words.append("x")
+        assert (one.name, one.size, one.words, one.kind) == ("a", 1, ["x"], "odd")
+    with pytest.raises(TypeError, match="'size'"):
+        Fresh("a")
+    with pytest.raises(TypeError, match="'sise'"):
+        Fresh("a", size=1, sise=2)
+    with pytest.raises(TypeError, match="'name'"):
+        Fresh("a", 1, name="b")
+    with pytest.raises(TypeError, match="6 were given"):
+        Fresh("a", 1, [], "odd", "one too many")
+    assert Fresh("a", 1, [], "x") == Fresh("a", 1, [], kind="x")
+
+
+def test_its_fields_are_there_before_an_object_is():
+    @dataclass(frozen=True, slots=True)
+    class Unmade(Plain):
+        words: list[str] = field(default_factory=list)
+
+    assert [(f.name, f.type) for f in dataclasses.fields(Unmade)] == [
+        ("name", "str"), ("tags", "tuple[str, ...]"), ("words", "list[str]"),
+    ]  # fmt: skip
+    assert dataclasses.is_dataclass(Unmade)
+    assert dataclasses.fields(Unmade)[2].default_factory is list
+
+
 def test_no_two_share_what_a_factory_makes():
     first, second = Ours("a"), Ours("b")
     first.words.append("x")

@@ -10,9 +10,10 @@ from fleet.domain.findings import (
     is_wide,
     judged_contexts,
     judged_nodes,
+    judged_slots,
 )
 from fleet.domain.fleet import Fleet, Gateway, Model, Node, Serving
-from fleet.domain.nodes.inventory import Held, Inventory, Resident, Seen
+from fleet.domain.nodes.inventory import Inventory, NodeModel, Resident, SeenNode
 
 LONG = "sk-0123456789abcdef0123"
 
@@ -96,9 +97,9 @@ def test_a_node_that_asks_for_no_key_is_judged_by_who_can_reach_it(endpoint, sta
     assert list(exposed_nodes([node(endpoint, api_key="os.environ/K")])) == []
 
 
-def seen(kind: str, context: int, name: str = "m") -> list[Seen]:
-    held = Inventory(kind, (Held(name),), (Resident(name, context=context),))
-    return [Seen("n", up=True, inventory=held)]
+def seen(kind: str, context: int, name: str = "m") -> list[SeenNode]:
+    held = Inventory(kind, (NodeModel(name),), (Resident(name, context=context),))
+    return [SeenNode("n", up=True, inventory=held)]
 
 
 def fleet() -> Fleet:
@@ -124,12 +125,34 @@ def test_the_context_of_what_is_resident_is_the_configured_one(kind, context, fi
 
 def test_a_context_that_no_node_tells_is_not_judged():
     assert list(judged_contexts(fleet(), seen("ollama", 0))) == []
-    assert list(judged_contexts(fleet(), [Seen("n", up=False, why="off")])) == []
+    assert list(judged_contexts(fleet(), [SeenNode("n", up=False, why="off")])) == []
 
 
 def test_nodes_that_are_off_or_lack_a_model_are_bad():
-    (off,) = judged_nodes(fleet(), [Seen("n", up=False, why="connection refused")])
+    (off,) = judged_nodes(fleet(), [SeenNode("n", up=False, why="connection refused")])
     assert off.state == "bad"
     assert off.said == "n (http://127.0.0.1:1) does not answer: connection refused."
     lacks, up = judged_nodes(fleet(), seen("ollama", 1, name="other"))
     assert (lacks.fix, up.state) == ("On n: ollama pull m", "ok")
+
+
+@pytest.mark.parametrize(
+    ("kind", "has", "slots", "said"),
+    [
+        ("llamacpp", 1, 4, "rack works on 1 at once; models.m.max_parallel is 4"),
+        ("llamacpp", 4, 4, ""),
+        ("llamacpp", 4, 1, ""),
+        ("ollama", None, 1, ""),
+        ("vllm", None, 1, "rack works on many requests at once with little loss"),
+        ("sglang", None, 1, "models.m.max_parallel is 1, so it gets one after the other"),
+        ("openrouter", None, 1, "fleet config set --project models.m.max_parallel=8"),
+        ("vllm", None, 2, ""),
+    ],
+)
+def test_too_many_requests_at_once_and_too_few_are_named(kind, has, slots, said):
+    node = Node("rack", kind, "http://127.0.0.1:8000")
+    model = Model("m", "m", (Serving(node, "m", 8192, 300.0, slots),))
+    fleet = Fleet("x", Gateway(), {"rack": node}, {"m": model})
+    seen = [SeenNode("rack", True, inventory=Inventory(kind, slots=has))]
+    told = " ".join(f"{each.said} {each.fix}" for each in judged_slots(fleet, seen))
+    assert said in told if said else not told

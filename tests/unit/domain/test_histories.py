@@ -13,7 +13,7 @@ from fleet.domain import task as rules
 from fleet.domain.errors import Conflict, FleetError
 from fleet.domain.message import Message, MessageKind, MessageState, answer
 from fleet.domain.run import Choice, Ending, Outcome, Slots, end, release
-from fleet.domain.schedule import Ask, Slot, schedule, waits
+from fleet.domain.schedule import ReadyTask, Slot, schedule, waits
 from fleet.domain.task import ENDED, Retry, Task, TaskState, claim, settle
 from fleet.ports import Put, Same, TaskQuery
 from fleet.testing.clock import FakeClock
@@ -33,7 +33,7 @@ class Histories(RuleBasedStateMachine):
         self.clock = FakeClock()
         self.store = MemoryStore(self.clock)
         self.made: set[str] = set()
-        self.read: list[list[Ask]] = [[], []]
+        self.read: list[list[ReadyTask]] = [[], []]
         self.slots = [{}, {}]
 
     def tasks(self) -> list[Task]:
@@ -59,7 +59,7 @@ class Histories(RuleBasedStateMachine):
     @rule(host=st.sampled_from([0, 1]))
     def look(self, host) -> None:
         found = self.store.candidates(now=self.clock.now(), limit=10)
-        self.read[host] = [Ask(t, CHOICE, ((SLOT,),)) for t in found]
+        self.read[host] = [ReadyTask(t, CHOICE, ((SLOT,),)) for t in found]
         self.slots[host] = self.store.slots([SLOT.name])
 
     @rule(host=st.sampled_from([0, 1]))

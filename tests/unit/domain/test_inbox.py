@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fleet.domain.inbox import Down, Facts, Need, OnScreen, Silent, Unlanded, inbox
+from fleet.domain.inbox import (
+    Down,
+    InboxFacts,
+    Need,
+    OnScreen,
+    Silent,
+    Unlanded,
+    inbox,
+    landing_item,
+)
+from fleet.domain.landing.landing import LandingState
 from fleet.domain.message import Details, Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Host, Run, RunState, Workspace
 from fleet.domain.task import Join, Tally, Task, TaskState
+from tests.unit.domain.forges.test_pull import LANDING
 
 TASK = Task("t-3", 1, TaskState.OPEN, "Fix the login", "", "/shop", "ada", 1)
 FAILED = replace(
@@ -24,8 +35,8 @@ def question(number: int, *, task="t-3", author="t-3.1", at=5, options=()) -> Me
     return Message(f"m-{number}", 1, task, author, kind, "Which way?", still, at, details=details)
 
 
-def facts(**given) -> Facts:
-    return Facts({"t-3": TASK}, **given)
+def facts(**given) -> InboxFacts:
+    return InboxFacts({"t-3": TASK}, **given)
 
 
 def one(**given):
@@ -40,6 +51,16 @@ def test_a_question_has_its_options_its_age_and_how_to_answer():
     assert (item.since, item.behind, item.title) == (5, 2, "Fix the login")
     answer = item.actions[0]
     assert (answer.command, answer.operation) == ("fleet answer t-3 TEXT", "message.answer")
+
+
+def test_held_work_says_how_often_it_failed_to_land():
+    """The last failure holds it: it was sent back once less."""
+    held = replace(LANDING, state=LandingState.HELD, why="It conflicts.", returns=4)
+    assert landing_item(DONE, held).words == "It conflicts. It has failed to land 4 times."
+    assert landing_item(DONE, replace(held, returns=0)).words == "It conflicts."
+    failed = replace(held, why="On main it does not pass: make test")
+    words = "On main it does not pass: make test. It has failed to land 4 times."
+    assert landing_item(DONE, failed).words == words
 
 
 def test_of_two_questions_of_a_task_each_is_answered_by_its_own_id():

@@ -85,11 +85,36 @@ def test_what_does_not_fit_is_refused_as_ever_and_again(args, named):
         Ours._make([])
 
 
+class Fresh(NamedTuple):
+    name: str
+    size: int = 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [((), {"size": 2}), (("a",), {"sise": 2}), (("a",), {"name": "b"})]
+)
+@pytest.mark.parametrize("made", range(6))
+def test_the_first_objects_are_as_the_later_ones(made, wrong):
+    """`__new__` is written for the fourth, or when arguments do not fit."""
+
+    class Few(NamedTuple):
+        name: str
+        size: int = 1
+
+    for _ in range(made):
+        assert (Few("a"), Few("a", size=2)) == (("a", 1), ("a", 2))
+    args, named = wrong
+    with pytest.raises(TypeError, match=r"'(name|sise)'"):
+        Few(*args, **named)
+
+
 def test_what_makes_an_object_is_written_once():
-    Ours("a")
-    written = Ours.__new__
-    Ours("b")
-    assert Ours.__new__ is written
+    first = Fresh.__new__
+    for _ in range(4):
+        Fresh("a")
+    written = Fresh.__new__
+    Fresh("b")
+    assert first is not written is Fresh.__new__
 
 
 def test_what_it_does_not_know_is_refused_rather_than_passed_over():

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from fleet.domain.access import Actor, Role
-from fleet.domain.causes import Declared, Effects, Rules, decide
+from fleet.domain.causes import CauseRules, Declared, Effects, decide
 from fleet.domain.choice import Defaults, choose, model_slots
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
-from fleet.domain.routes import Route, Traits, matches, mentioned, route_of, takes_all_of
+from fleet.domain.routes import RouteRule, Traits, matches, mentioned, route_of, takes_all_of
 from fleet.domain.task import Spec
 
 ANN = Actor("ann", Role.TEAM_LEAD, "red", remote=True)
@@ -16,22 +16,22 @@ ANN = Actor("ann", Role.TEAM_LEAD, "red", remote=True)
 @pytest.mark.parametrize(
     ("route", "title", "labels", "expected"),
     [
-        (Route("r"), "Anything", (), True),
-        (Route("r", labels=("docs", "typo")), "x", ("Docs",), True),
-        (Route("r", labels=("docs",)), "x", ("doc",), False),
-        (Route("r", words=("test",)), "Run the latest", (), False),
-        (Route("r", words=("test",)), "Test, please", (), True),
-        (Route("r", words=("code review",)), "A code\n  review of it", (), True),
-        (Route("r", files=("*.sql",)), "Speed up db/slow/orders.sql.", (), True),
-        (Route("r", files=("docs/*",)), "Mend docs/guide/start.md", (), True),
-        (Route("r", files=("docs/*",)), "Mend src/docs/start.md", (), False),
-        (Route("r", files=("**/docs/*",)), "Mend src/docs/start.md", (), True),
-        (Route("r", files=("*.sql",)), "Explain SQL", (), False),
-        (Route("r", longer_than=4), "four", (), False),
-        (Route("r", longer_than=3), "four", (), True),
-        (Route("r", shorter_than=5), "four", (), True),
-        (Route("r", labels=("docs",), words=("guide",)), "Guide", (), False),
-        (Route("r", labels=("docs",), words=("guide",)), "Guide", ("docs",), True),
+        (RouteRule("r"), "Anything", (), True),
+        (RouteRule("r", labels=("docs", "typo")), "x", ("Docs",), True),
+        (RouteRule("r", labels=("docs",)), "x", ("doc",), False),
+        (RouteRule("r", words=("test",)), "Run the latest", (), False),
+        (RouteRule("r", words=("test",)), "Test, please", (), True),
+        (RouteRule("r", words=("code review",)), "A code\n  review of it", (), True),
+        (RouteRule("r", files=("*.sql",)), "Speed up db/slow/orders.sql.", (), True),
+        (RouteRule("r", files=("docs/*",)), "Mend docs/guide/start.md", (), True),
+        (RouteRule("r", files=("docs/*",)), "Mend src/docs/start.md", (), False),
+        (RouteRule("r", files=("**/docs/*",)), "Mend src/docs/start.md", (), True),
+        (RouteRule("r", files=("*.sql",)), "Explain SQL", (), False),
+        (RouteRule("r", longer_than=4), "four", (), False),
+        (RouteRule("r", longer_than=3), "four", (), True),
+        (RouteRule("r", shorter_than=5), "four", (), True),
+        (RouteRule("r", labels=("docs",), words=("guide",)), "Guide", (), False),
+        (RouteRule("r", labels=("docs",), words=("guide",)), "Guide", ("docs",), True),
     ],
 )
 def test_a_rule_matches_when_every_condition_holds(route, title, labels, expected):
@@ -46,13 +46,13 @@ def test_files_are_found_in_prose():
 @pytest.mark.parametrize(
     ("earlier", "later", "expected"),
     [
-        (Route("a"), Route("b", labels=("x",)), True),
-        (Route("a", labels=("x",)), Route("b"), False),
-        (Route("a", labels=("x", "y")), Route("b", labels=("y",), words=("w",)), True),
-        (Route("a", labels=("x",)), Route("b", labels=("x", "y")), False),
-        (Route("a", longer_than=100), Route("b", longer_than=200), True),
-        (Route("a", shorter_than=100), Route("b", shorter_than=200), False),
-        (Route("a", files=("**",)), Route("b", files=("*.py",)), True),
+        (RouteRule("a"), RouteRule("b", labels=("x",)), True),
+        (RouteRule("a", labels=("x",)), RouteRule("b"), False),
+        (RouteRule("a", labels=("x", "y")), RouteRule("b", labels=("y",), words=("w",)), True),
+        (RouteRule("a", labels=("x",)), RouteRule("b", labels=("x", "y")), False),
+        (RouteRule("a", longer_than=100), RouteRule("b", longer_than=200), True),
+        (RouteRule("a", shorter_than=100), RouteRule("b", shorter_than=200), False),
+        (RouteRule("a", files=("**",)), RouteRule("b", files=("*.py",)), True),
     ],
 )
 def test_a_rule_that_an_earlier_one_takes_everything_from_is_known(earlier, later, expected):
@@ -62,9 +62,9 @@ def test_a_rule_that_an_earlier_one_takes_everything_from_is_known(earlier, late
 FLEET = Fleet(
     agents={"writer": Agent("writer", "claude"), "robot": Agent("robot", "scripted")},
     routes=(
-        Route("docs", agent="writer", labels=("docs",)),
-        Route("scripts", agent="robot", words=("script",)),
-        Route("rest", model="opus"),
+        RouteRule("docs", agent="writer", labels=("docs",)),
+        RouteRule("scripts", agent="robot", words=("script",)),
+        RouteRule("rest", model="opus"),
     ),
 )
 DEFAULTS = Defaults("claude", "sonnet")
@@ -93,7 +93,7 @@ def test_what_a_task_names_itself_outranks_every_rule(given):
 
 
 def test_a_rule_gives_no_task_to_an_agent_that_its_asker_may_not_cause():
-    rules = Rules(lambda: 3, lambda _: True, lambda: Declared(FLEET, "claude"))
+    rules = CauseRules(lambda: 3, lambda _: True, lambda: Declared(FLEET, "claude"))
     decide(ANN, Effects(Spec(labels=("docs",)), traits=Traits(labels=("docs",))), rules)
     with pytest.raises(Forbidden, match="executes its prompt as a program"):
         decide(ANN, Effects(Spec(), traits=Traits("Write a script")), rules)

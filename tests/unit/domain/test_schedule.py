@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Slots
-from fleet.domain.schedule import Ask, Slot, schedule, waits
+from fleet.domain.schedule import ReadyTask, Slot, schedule, waits
 from fleet.domain.task import Join, Tally, Task, TaskState
 
 CHOICE = Choice("agent", "coder", "model")
@@ -15,8 +15,8 @@ def a_task(task_id: str = "t-1", **given) -> Task:
     return Task(task_id, 1, title="x", prompt="", project="/p", author="me", created_at=0, **given)
 
 
-def ask(task_id: str, *needs: tuple[Slot, ...]) -> Ask:
-    return Ask(a_task(task_id), CHOICE, needs)
+def ask(task_id: str, *needs: tuple[Slot, ...]) -> ReadyTask:
+    return ReadyTask(a_task(task_id), CHOICE, needs)
 
 
 def plan_of(asks, held=(), now: int = 0):
@@ -76,8 +76,8 @@ def test_a_node_that_is_full_as_a_whole_is_full_for_each_of_its_models():
 
 
 def test_a_parked_credential_holds_only_those_who_use_it():
-    claude = Ask(a_task("t-1"), CHOICE, (), "credential claude")
-    codex = Ask(a_task("t-2"), CHOICE, (), "credential codex")
+    claude = ReadyTask(a_task("t-1"), CHOICE, (), "credential claude")
+    codex = ReadyTask(a_task("t-2"), CHOICE, (), "credential codex")
     rows = {"credential claude": Slots("credential claude", 1, (), 9_000_000, "5 hours")}
     plan = schedule([claude, codex], rows, now=1_000_000)
     assert started(plan) == ["t-2"]

@@ -9,7 +9,10 @@ from fleet.domain.run import Checkpoint, Choice, Ending, Outcome, Usage, end
 from fleet.domain.task import (
     MAX_FULLS,
     MAX_LOSSES,
+    MAX_OUTAGES,
+    OUTAGE_PAUSE,
     SECOND,
+    Cuts,
     Join,
     Limits,
     Retry,
@@ -107,6 +110,19 @@ def test_being_lost_costs_no_attempt_but_not_for_ever():
     assert settled(Ending.LOST, task).state is TaskState.FAILED
 
 
+def test_outages_count_as_no_loss_and_wait_until_the_node_is_seen_to_be_down():
+    task, pauses = running(), []
+    for _ in range(MAX_OUTAGES - 1):
+        task = settled(Ending.LOST, task, outage=True)
+        assert (task.state, task.tally.failures, task.tally.cuts.losses) == (TaskState.OPEN, 0, 0)
+        pauses.append(task.tally.not_before - NOW)
+        task, _ = claim(task, Choice("a", "c"), host="h", holder="1", slots=(), at=NOW)
+    assert settled(Ending.LOST, task).state is TaskState.OPEN
+    assert settled(Ending.LOST, task, outage=True).state is TaskState.FAILED
+    assert all(OUTAGE_PAUSE <= pause <= 2 * OUTAGE_PAUSE for pause in pauses[:5])
+    assert sum(pauses) > 3 * 3600 * SECOND  # it outlasts a model that is broken for a while
+
+
 def test_a_question_or_a_full_context_opens_it_again_with_its_checkpoint():
     for ending in (Ending.ASKED, Ending.CONTEXT_FULL):
         task = settled(ending, checkpoint=Checkpoint("commit", "session"))
@@ -141,7 +157,7 @@ def test_words_that_nobody_heard_keep_it_open():
 
 
 def test_a_context_that_is_full_again_and_again_ends_it_at_last():
-    task = running(tally=Tally(runs=1, fulls=MAX_FULLS - 1))
+    task = running(tally=Tally(runs=1, cuts=Cuts(fulls=MAX_FULLS - 1)))
     assert settled(Ending.CONTEXT_FULL).state is TaskState.OPEN
     ended = settled(Ending.CONTEXT_FULL, task)
     assert (ended.state, ended.tally.why) == (TaskState.FAILED, "Its context was full 25 times.")

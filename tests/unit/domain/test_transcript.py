@@ -172,3 +172,9 @@ def test_a_conversation_that_is_gone_costs_no_attempt_and_is_begun_anew():
 def test_any_other_failure_keeps_the_conversation(conversation, code):
     outcome = judged(conversation, code, in_turns=True)
     assert (outcome.ending, outcome.checkpoint.session) == (Ending.FAILED, "s-1")
+
+
+def test_the_last_words_of_a_tool_say_what_it_runs():
+    assert heard(Said(K.TOOL, "npm test", name="Bash")).last == "Bash: npm test"
+    assert heard(Said(K.TOOL, name="Edit")).last == "Edit"
+    assert heard(Said(K.TOOL, "npm test")).last == "npm test"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from fleet.domain.errors import Unavailable
@@ -47,7 +49,7 @@ def quick(monkeypatch):
 
 def run(supervisor, rounds: int, store=None, **given):
     warned: list[str] = []
-    hooks = loop.Hooks(**{"tell": lambda _: None, "warn": warned.append} | given)
+    hooks = loop.LoopHooks(**{"tell": lambda _: None, "warn": warned.append} | given)
     loop.run(
         supervisor, store or MemoryStore(), once=False,
         stopping=lambda: supervisor.done >= rounds, hooks=hooks,
@@ -105,6 +107,28 @@ def test_in_a_crowd_events_wait_for_the_next_rounds_and_all_are_noted_after_it()
     assert noted[-1] == 100
 
 
+class SlowSteps(Steps):
+    """Each step takes a while, as with thousands of tasks to look at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spans: list[tuple[float, float]] = []
+
+    def step(self) -> bool:
+        began = time.monotonic()
+        while time.monotonic() - began < 0.02:
+            pass
+        self.spans.append((began, time.monotonic()))
+        return super().step()
+
+
+def test_in_a_crowd_a_slow_round_is_rested_from_for_several_times_as_long():
+    supervisor = SlowSteps()
+    run(supervisor, 3, crowded=lambda: True)
+    for (began, ended), (following, _) in zip(supervisor.spans, supervisor.spans[1:], strict=False):
+        assert following - ended >= loop.SHARE * (ended - began)
+
+
 def test_many_events_wait_for_the_next_rounds_so_that_the_supervisor_can_step_and_stop(monkeypatch):
     monkeypatch.setattr(loop, "ROUND", 0.0)  # each event takes longer than that
     store, files, supervisor = MemoryStore(), Files(), Steps()
@@ -114,7 +138,7 @@ def test_many_events_wait_for_the_next_rounds_so_that_the_supervisor_can_step_an
     run(supervisor, 20, store, files=files, began=began)
     assert len(files.noted) == 20  # one in each round, and it stopped when it was told to
     supervisor.idle = True
-    hooks = loop.Hooks(tell=lambda _: None, warn=print, files=files, began=began)
+    hooks = loop.LoopHooks(tell=lambda _: None, warn=print, files=files, began=began)
     loop.run(supervisor, store, once=True, stopping=lambda: False, hooks=hooks)
     assert len(files.noted) == 20 + 50  # with `--once` it ends when all are noted
 
@@ -122,6 +146,21 @@ def test_many_events_wait_for_the_next_rounds_so_that_the_supervisor_can_step_an
 def test_a_full_disk_of_the_log_is_said_and_ends_nothing():
     warned = run(Steps(Unavailable("Away.")), 3, files=Files(broken=True))
     assert warned == ["Away. Trying again.", "files: OSError: [Errno 28] No space left on device"]
+
+
+def test_where_the_store_is_stays_out_of_the_log_whatever_asked_it():
+    gone = Unavailable("The store at db.internal cannot be reached.")
+    gone.public = "The store cannot be reached."
+
+    def ask() -> None:
+        raise gone
+
+    files = Files()
+    warned = run(Steps(gone), 2, files=files, began=ask, also=(ask,))
+    assert sum("db.internal" in text for text in warned) == 3  # who runs it is told
+    noted = [text for _, text in files.noted]
+    assert len(noted) == 3
+    assert all("The store cannot be reached." in text for text in noted)
 
 
 def test_wrong_settings_are_said_once_for_each_change_and_so_is_their_mending():

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.testing.keystrokes import Keystrokes, Kind
+from fleet.testing.keystrokes import KeyKind, Keystrokes
 
 START, END = b"\x1b[200~", b"\x1b[201~"
 
@@ -16,23 +16,27 @@ def taken(*pieces):
 
 def test_a_paste_is_one_thing_whatever_is_in_it():
     assert taken(START + b"a\r\x03\x1b[A\n" + END + b"\r") == [
-        (Kind.PASTE, "a\r\x03\x1b[A\n"),
-        (Kind.ENTER, "\r"),
+        (KeyKind.PASTE, "a\r\x03\x1b[A\n"),
+        (KeyKind.ENTER, "\r"),
     ]
 
 
 def test_an_escape_that_nothing_follows_is_a_key():
-    assert taken(b"\x1b") == [(Kind.ESCAPE, "\x1b")]
-    assert taken(b"a\x1b", b"b") == [(Kind.TEXT, "a"), (Kind.ESCAPE, "\x1b"), (Kind.TEXT, "b")]
+    assert taken(b"\x1b") == [(KeyKind.ESCAPE, "\x1b")]
+    assert taken(b"a\x1b", b"b") == [
+        (KeyKind.TEXT, "a"),
+        (KeyKind.ESCAPE, "\x1b"),
+        (KeyKind.TEXT, "b"),
+    ]
 
 
 def test_keys_between_letters_are_keys():
     got = taken("grüße\r\x03\x15".encode())
     assert got == [
-        (Kind.TEXT, "grüße"),
-        (Kind.ENTER, "\r"),
-        (Kind.INTERRUPT, "\x03"),
-        (Kind.ERASE, "\x15"),
+        (KeyKind.TEXT, "grüße"),
+        (KeyKind.ENTER, "\r"),
+        (KeyKind.INTERRUPT, "\x03"),
+        (KeyKind.ERASE, "\x15"),
     ]
 
 
@@ -42,4 +46,4 @@ def test_a_paste_is_the_same_however_it_is_torn(text, cuts):
     data = START + text.encode() + END + b"\r"
     places = sorted({cut for cut in cuts if 0 < cut < len(data)})
     pieces = [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
-    assert taken(*pieces) == [(Kind.PASTE, text), (Kind.ENTER, "\r")]
+    assert taken(*pieces) == [(KeyKind.PASTE, text), (KeyKind.ENTER, "\r")]

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fleet.base.files import write_atomically
-from fleet.domain.errors import BadInput, Refused
-from fleet.domain.generated.files import Known, Plan, is_ours, plan
+from fleet.domain.errors import BadInput, Refused, Unavailable
+from fleet.domain.generated.files import WritePlan, WrittenFile, is_ours, plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -32,7 +32,7 @@ class Generated:
     def plan(
         self, wanted: Sequence[File], targets: Collection[str], *, force: bool,
         others: Mapping[str, Collection[str]] = NO_OTHERS,
-    ) -> Plan:  # fmt: skip
+    ) -> WritePlan:  # fmt: skip
         """`others`: by target, the paths of earlier targets that still belong to the fleet."""
         known = self.known()
         self._check(wanted)
@@ -42,27 +42,37 @@ class Generated:
         targets = {*targets, *others}
         return plan(wanted, known, existing, texts, targets=targets, force=force, kept=kept)
 
-    def apply(self, wanted: Sequence[File], planned: Plan) -> None:
+    def apply(self, wanted: Sequence[File], planned: WritePlan) -> None:
         """After a crash here the next `generate` still recognizes the files as fleet's."""
         refuse(planned)
+        self._make_top()
         before = self.known()
-        now = {f.path: Known(f.target, (digest(f.text.encode()),)) for f in wanted}
-        for path in now.keys() & before.keys():
-            both = (*before[path].hashes, *now[path].hashes)
-            now[path] = now[path]._replace(hashes=tuple(dict.fromkeys(both)))
-        self._record({**before, **now})
+        files = {f.path: WrittenFile(f.target, (digest(f.text.encode()),)) for f in wanted}
+        for path in files.keys() & before.keys():
+            both = (*before[path].hashes, *files[path].hashes)
+            files[path] = files[path]._replace(hashes=tuple(dict.fromkeys(both)))
+        self._record({**before, **files})
         staged = self._stage(planned.write)
         self._replace(staged)
         self._remove(planned.prune)
         remaining = {path: known for path, known in before.items() if path not in planned.prune}
-        ends = {f.path: Known(f.target, (digest(f.text.encode()),)) for f in wanted}
+        ends = {f.path: WrittenFile(f.target, (digest(f.text.encode()),)) for f in wanted}
         self._record({**remaining, **ends})
 
-    def known(self) -> dict[str, Known]:
+    def _make_top(self) -> None:
+        try:
+            self.top.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"The directory {self.top} cannot be made: {error.strerror}."
+            raise Unavailable(message, fix="Choose another one: --out DIR") from None
+
+    def known(self) -> dict[str, WrittenFile]:
         try:
             record = json.loads((self.top / RECORD).read_text("utf-8"))
             files = record["files"].items()
-            known = {path: Known(each["target"], tuple(each["hashes"])) for path, each in files}
+            known = {
+                path: WrittenFile(each["target"], tuple(each["hashes"])) for path, each in files
+            }
             if not all(_is_inside(path) for path in known):
                 raise ValueError("a path that leads elsewhere")  # noqa: TRY301  # as any other
         except (FileNotFoundError, NotADirectoryError):
@@ -151,7 +161,7 @@ class Generated:
                     if str(parent) != ".":
                         (self.top / parent).rmdir()
 
-    def _record(self, files: Mapping[str, Known]) -> None:
+    def _record(self, files: Mapping[str, WrittenFile]) -> None:
         body = {
             "fleet": FORMAT,
             "files": {path: files[path]._asdict() for path in sorted(files)},
@@ -169,7 +179,7 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def refuse(planned: Plan) -> None:
+def refuse(planned: WritePlan) -> None:
     if planned.edited:
         raise Refused(
             f"Edited since they were generated: {', '.join(planned.edited)}.",

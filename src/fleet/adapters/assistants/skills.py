@@ -40,7 +40,7 @@ class Skill(NamedTuple):
 
 
 def shipped() -> list[Skill]:
-    """In the order in which a user needs them."""
+    """The skills, in the order in which a user needs them."""
     names = [f"{NAME}-{skill}" for skill in ORDER]
     return [_read(SHIPPED / name / "SKILL.md") for name in names]
 

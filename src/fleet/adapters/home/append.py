@@ -14,6 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self, TypeAlias
 
+from fleet.base.files import open_regular
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 OLDER = ".1"  # the suffix of a file that was full
 LOCK_SECONDS = 0.25  # to wait for another writer, which needs microseconds
 BLOCK = 1 << 16
-_ADD = os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CREAT | os.O_CLOEXEC
+_ADD = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CREAT | os.O_CLOEXEC
 
 Stamp: TypeAlias = tuple[int, int]  # which file, and how long it is
 UNKNOWN: Stamp = (0, -1)
 
 
-class Limits(NamedTuple):
-    """In bytes: a task's file, the log of a day, the lines that wait for room on the disk."""
+class AppendLimits(NamedTuple):
+    """The most bytes of a task's file, of the log of a day, of lines that wait for room on the disk."""
 
     file: int = 50_000_000
     day: int = 20_000_000
@@ -43,13 +44,13 @@ def locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _lock(fd, folder)
+        lock(fd, folder)
         yield
     finally:
         os.close(fd)
 
 
-def _lock(fd: int, path: Path) -> None:
+def lock(fd: int, path: Path) -> None:
     """Give up after a while: a writer that was suspended must not block this one too."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -65,14 +66,14 @@ def _lock(fd: int, path: Path) -> None:
     raise OSError(errno.EBUSY, "another process writes there", str(path))
 
 
-class Lines:
+class LineFile:
     """One file, open for appending whole lines. A file with the stamp `last` needs no repair."""
 
     def __init__(self, path: Path, last: Stamp = UNKNOWN) -> None:
         self._path = path
         self.fd = _opened(path)
         try:
-            _lock(self.fd, path)
+            lock(self.fd, path)
             stat = os.fstat(self.fd)
             self.stamp: Stamp = (stat.st_ino, stat.st_size)
             if self.stamp != last:
@@ -101,7 +102,7 @@ class Lines:
         self.stamp = (inode, end)
 
     def add(self, data: bytes, *, most: int) -> None:
-        """All of it or, raising `OSError`, nothing."""
+        """Append all of it or, raising `OSError`, nothing."""
         if self.stamp[1] and self.stamp[1] + len(data) > most:
             self._rotate()
         inode, size = self.stamp
@@ -120,7 +121,7 @@ class Lines:
         new = _opened(self._path)
         os.close(self.fd)
         self.fd = new
-        _lock(new, self._path)
+        lock(new, self._path)
         self.stamp = (os.fstat(new).st_ino, os.fstat(new).st_size)
 
     @property
@@ -133,7 +134,7 @@ class Lines:
         if line:
             return line
         try:
-            with self._older.open("rb") as file:
+            with open_regular(self._older) as file:
                 return _last_with(file.fileno(), os.fstat(file.fileno()).st_size, words)
         except FileNotFoundError:
             return b""

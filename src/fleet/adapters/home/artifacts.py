@@ -80,17 +80,17 @@ class Artifacts:
         """False when the file changed meanwhile."""
         before = _stamp(path)
         text = read_regular(path).decode("utf-8", "surrogateescape")
-        wanted = self._with_messages(text, messages)
-        if wanted == text:
+        new_text = self._with_messages(text, messages)
+        if new_text == text:
             return True
         if _stamp(path) != before:
             return False
-        if wanted.startswith(
+        if new_text.startswith(
             text
         ):  # the usual case; an editor that has it open keeps the same file
-            _add(path, wanted[len(text) :])
+            _add(path, new_text[len(text) :])
         else:
-            write_atomically(path, wanted, durable=False)
+            write_atomically(path, new_text, durable=False)
         return True
 
     def _with_messages(self, text: str, messages: Sequence[Message]) -> str:
@@ -136,7 +136,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 def _add(path: Path, text: str) -> None:
     data = text.encode("utf-8", "surrogateescape")
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size
         if os.write(fd, data) < len(data):

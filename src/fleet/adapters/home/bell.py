@@ -42,7 +42,7 @@ class Bell:
                 os.close(fd)
 
     def ring_self(self) -> None:
-        """From another thread of the process that listens."""
+        """Ring from another thread of the process that listens."""
         with self._open, suppress(OSError):
             if self._reader is not None:
                 os.write(self._reader, b"!")

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.home.append import OLDER, UNKNOWN, Limits, Lines, Stamp
+from fleet.adapters.home.append import OLDER, UNKNOWN, AppendLimits, LineFile, Stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ DAY = re.compile(r"fleet-(\d{4}-\d\d-\d\d)\.jsonl(\.1)?")
 
 
 def moment(at: int) -> str:
-    """As in 2026-01-31T17:05:00.123456Z."""
+    """The time as in 2026-01-31T17:05:00.123456Z."""
     seconds, micros = divmod(at, 1_000_000)
     return f"{_second(seconds)}.{micros:06d}Z"
 
@@ -44,7 +44,7 @@ class TaskLog:
     """Takes from the store the events that happened before this process started."""
 
     def __init__(
-        self, folder: Callable[[str], Path], store: Store, redactor: Redactor, limits: Limits
+        self, folder: Callable[[str], Path], store: Store, redactor: Redactor, limits: AppendLimits
     ) -> None:
         self._limits = limits
         self._folder = folder
@@ -54,7 +54,7 @@ class TaskLog:
 
     def note(self, event: Event) -> None:
         stamp, last = self._known.pop(event.task, (UNKNOWN, 0))
-        with Lines(self._folder(event.task) / NAME, stamp) as file:
+        with LineFile(self._folder(event.task) / NAME, stamp) as file:
             events: Iterable[Event] = (event,)
             if stamp != file.stamp:
                 last = last_number(file)
@@ -63,7 +63,7 @@ class TaskLog:
 
     def catch_up(self, task_id: str) -> None:
         """Add all events that the store has of it."""
-        with Lines(self._folder(task_id) / NAME) as file:
+        with LineFile(self._folder(task_id) / NAME) as file:
             last = last_number(file)
             self._add(file, task_id, last, self._since(task_id, last))
 
@@ -76,10 +76,10 @@ class TaskLog:
                 return [*events, until] if until else events
             last = page[-1].number
 
-    def _add(self, file: Lines, task_id: str, last: int, events: Iterable[Event]) -> None:
+    def _add(self, file: LineFile, task_id: str, last: int, events: Iterable[Event]) -> None:
         new = [event for event in events if event.number > last]
         if new:
-            text = "".join(as_line(entry(event, self._redactor, about=False)) for event in new)
+            text = "".join(as_line(entry(event, self._redactor, with_task=False)) for event in new)
             file.add(text.encode("utf-8", "replace"), most=self._limits.file)
             last = new[-1].number
         self._known[task_id] = (file.stamp, last)
@@ -87,11 +87,11 @@ class TaskLog:
             del self._known[next(iter(self._known))]
 
 
-def entry(event: Event, redactor: Redactor, *, about: bool = True) -> dict[str, Any]:
-    """`about`: include the task."""
+def entry(event: Event, redactor: Redactor, *, with_task: bool = True) -> dict[str, Any]:
+    """`with_task`: name the task."""
     record: dict[str, Any] = {"number": event.number} if event.number else {}
     record |= {"at": moment(event.at), "type": event.type}
-    if about:
+    if with_task:
         record["task"] = event.task
     return record | {
         "run": event.run,
@@ -100,7 +100,7 @@ def entry(event: Event, redactor: Redactor, *, about: bool = True) -> dict[str, 
     }
 
 
-def last_number(file: Lines) -> int:
+def last_number(file: LineFile) -> int:
     """The number of the last event that is in the file; 0 when there is none."""
     try:
         return int(json.loads(file.last_with(b'{"number":'))["number"])
@@ -117,7 +117,7 @@ class DayLog:
         store: Store,
         redactor: Redactor,
         now: Callable[[], int],
-        limits: Limits,
+        limits: AppendLimits,
     ) -> None:
         self._limits = limits
         self._folder = folder
@@ -149,7 +149,7 @@ class DayLog:
 
     def _noted(self) -> int:
         for path in self._days()[:3]:
-            with Lines(path) as file:
+            with LineFile(path) as file:
                 if number := last_number(file):
                     return number
         return 0
@@ -164,7 +164,7 @@ class DayLog:
 
     def _add(self, text: str) -> None:
         today = moment(self._now())[:10]
-        with Lines(self._folder / f"fleet-{today}.jsonl") as file:
+        with LineFile(self._folder / f"fleet-{today}.jsonl") as file:
             file.add(text.encode("utf-8", "replace"), most=self._limits.day)
         if today != self._today:
             self._today = today

@@ -25,7 +25,7 @@ SECRET, PREVIOUS = "JWT_SECRET", "JWT_SECRET_PREVIOUS"
 LOOK_SECONDS = 1.0  # between looks at the file: another process may have rotated the keys
 
 
-class Key(NamedTuple):
+class SigningKey(NamedTuple):
     """`id` identifies the key without revealing it. `until`: 0 for no end."""
 
     id: str
@@ -42,33 +42,33 @@ class KeyRing:
         self._file, self._clock = home / FILE, clock
         self._given = [_of_secret(env[name]) for name in (SECRET, PREVIOUS) if env.get(name)]
         self.by_secret = bool(env.get(SECRET))
-        self._own: list[Key] = []
-        self._by_id: dict[str, Key] = {}
+        self._own: list[SigningKey] = []
+        self._by_id: dict[str, SigningKey] = {}
         self._stamp: object = None
         self._looked = 0.0
 
-    def signing(self) -> Key:
+    def signing(self) -> SigningKey:
         """The key of tokens that are handed out."""
         return self._given[0] if self.by_secret else self.own()
 
-    def own(self) -> Key:
+    def own(self) -> SigningKey:
         """The key of the tokens that this home's commands and runs have for its own server."""
         self._look()
         return self._own[0]
 
-    def find(self, key_id: str) -> Key | None:
+    def find(self, key_id: str) -> SigningKey | None:
         """The key of this id, unless it is retired."""
         if time.monotonic() - self._looked > LOOK_SECONDS or key_id not in self._by_id:
             self._look()
         key = self._by_id.get(key_id)
         return key if key and not 0 < key.until <= self._clock() else None
 
-    def all(self) -> list[Key]:
-        """Those that verify, for tokens that do not name theirs."""
+    def all(self) -> list[SigningKey]:
+        """The keys that verify tokens, for a token that does not name its key."""
         self._look()
         return [key for key in self._by_id.values() if self.find(key.id)]
 
-    def rotate(self, overlap: float) -> Key:
+    def rotate(self, overlap: float) -> SigningKey:
         """Make a new key of our own. Those before it verify for `overlap` more seconds, or until their end."""
         now = self._clock()
         older = [
@@ -100,7 +100,7 @@ class KeyRing:
         return None
 
 
-def _read(file: Path) -> list[Key]:
+def _read(file: Path) -> list[SigningKey]:
     try:
         lines = [line.split() for line in file.read_text("ascii").splitlines() if line.strip()]
         keys = [_key(bytes.fromhex(line[0]), *map(float, line[1:2])) for line in lines]
@@ -115,9 +115,9 @@ def _read(file: Path) -> list[Key]:
     return keys
 
 
-def _of_secret(secret: str) -> Key:
+def _of_secret(secret: str) -> SigningKey:
     return _key(hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest())
 
 
-def _key(value: bytes, until: float = 0.0) -> Key:
-    return Key(hashlib.sha256(b"mark " + value).hexdigest()[:16], value, until)
+def _key(value: bytes, until: float = 0.0) -> SigningKey:
+    return SigningKey(hashlib.sha256(b"mark " + value).hexdigest()[:16], value, until)

@@ -39,7 +39,7 @@ class RevokedFile:
             os.close(fd)
 
     def read(self, now: int) -> dict[str, Revocation]:
-        """By key, without those of which nothing can still be valid; the file is then rid of them."""
+        """Read the revocations by key, and drop from the file those whose tokens have all expired."""
         try:
             lines = self._file.read_bytes().splitlines()
         except FileNotFoundError:
@@ -48,8 +48,8 @@ class RevokedFile:
         for line in lines:
             revocation = _of(line)
             if revocation and not 0 < revocation.until <= now:
-                known = kept.get(revocation.key, revocation)
-                kept[revocation.key] = max(known, revocation)
+                earlier = kept.get(revocation.key, revocation)
+                kept[revocation.key] = max(earlier, revocation)
         if len(kept) < len(lines):
             text = "".join(json.dumps(r) + "\n" for r in kept.values())
             write_atomically(self._file, text)
@@ -57,7 +57,7 @@ class RevokedFile:
 
 
 def _of(line: bytes) -> Revocation | None:
-    """None for a line that a power cut has left unfinished."""
+    """The revocation of a line; None for one that a power cut has left unfinished."""
     try:
         key, before, until = json.loads(line)
         return Revocation(str(key), int(before), int(until))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fleet.adapters.home.append import Lines
+from fleet.adapters.home.append import LineFile
 from fleet.adapters.home.event_log import moment
+from fleet.base.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fleet.adapters.home.append import Limits
+    from fleet.adapters.home.append import AppendLimits
     from fleet.domain.redaction import Redactor
     from fleet.domain.run import Run
 
@@ -22,7 +23,7 @@ MOST_OF_A_RUN = 1_000_000  # last bytes; the run's own folder keeps all
 
 class StderrLog:
     def __init__(
-        self, folder: Callable[[str], Path], runs: Path, redactor: Redactor, limits: Limits
+        self, folder: Callable[[str], Path], runs: Path, redactor: Redactor, limits: AppendLimits
     ) -> None:
         self._limits = limits
         self._folder = folder
@@ -32,7 +33,7 @@ class StderrLog:
     def ended(self, run: Run) -> None:
         ending = run.outcome.ending if run.outcome else "ended"
         name = f"=== {run.id} ({run.choice.coder}), claimed {moment(run.claimed_at)}:"
-        with Lines(self._folder(run.task) / NAME) as file:
+        with LineFile(self._folder(run.task) / NAME) as file:
             if file.last_with(name.encode()):
                 return
             output = self._redactor.text(_tail(self._runs / run.id / "stderr"))
@@ -43,7 +44,7 @@ class StderrLog:
 
 def _tail(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size
             left_out = max(0, size - MOST_OF_A_RUN)
             file.seek(left_out)

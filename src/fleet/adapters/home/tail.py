@@ -6,14 +6,16 @@ import os
 import time
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
+
+from fleet.base.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 LOOK_SECONDS = 0.2  # seconds between two looks
-LONGEST = 1 << 20  # bytes of a line; a longer one comes in pieces
+LONGEST_LINE = 1 << 20  # bytes of a line; a longer one comes in pieces
 
 
 class Tail:
@@ -28,7 +30,7 @@ class Tail:
         """All lines so far, those in rotated files first. Half a line is left for later."""
         current = os.fstat(self._file.fileno()) if self._file else None
         for older in predecessors(self._path):
-            with suppress(FileNotFoundError), older.open("rb") as file:
+            with suppress(FileNotFoundError), open_regular(older) as file:
                 stat = os.fstat(file.fileno())
                 if current is None or (stat.st_ino, stat.st_dev) != (
                     current.st_ino,
@@ -68,10 +70,10 @@ class Tail:
             self._file.close()
 
     def _read(self) -> Iterator[bytes]:
-        while self._file is not None and (new := self._file.read(LONGEST)):
+        while self._file is not None and (new := self._file.read(LONGEST_LINE)):
             *ended, self._half = (self._half + new).split(b"\n")
             yield from (line.rstrip(b"\r") for line in ended)
-            if len(self._half) >= LONGEST:
+            if len(self._half) >= LONGEST_LINE:
                 yield self._half
                 self._half = b""
 
@@ -102,8 +104,8 @@ def predecessors(path: Path) -> list[Path]:
     return paths
 
 
-def _opened(path: Path) -> BinaryIO | None:
+def _opened(path: Path) -> IO[bytes] | None:
     try:
-        return path.open("rb")
+        return open_regular(path)
     except FileNotFoundError:
         return None

@@ -62,13 +62,13 @@ def _left(folder: Path) -> Iterator[tuple[str, int]]:
     """What agents left there, at any depth."""
     count = 0
     with suppress(OSError):
-        for here, folders, names, handle in os.fwalk(folder, follow_symlinks=False):
+        for directory, folders, names, handle in os.fwalk(folder, follow_symlinks=False):
             folders.sort()
             for name in sorted(names):
                 count += 1
                 if count > MAX_FILES:
                     return
-                below = (Path(here) / name).relative_to(folder.parent)
+                below = (Path(directory) / name).relative_to(folder.parent)
                 yield from _opened(str(below), name, handle)
 
 

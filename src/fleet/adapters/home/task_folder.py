@@ -12,10 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fleet.adapters.home.append import Limits
-from fleet.adapters.home.artifacts import Artifacts
-from fleet.adapters.home.event_log import DayLog, TaskLog, moment
-from fleet.adapters.home.stderr_log import StderrLog
+from fleet.adapters.home.append import AppendLimits
 from fleet.adapters.home.task_json import TaskJson
 from fleet.domain.errors import FleetError, NotFound
 from fleet.domain.event import FOLDER_MESSAGES, TASK
@@ -26,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from fleet.adapters.home.artifacts import Artifacts
+    from fleet.adapters.home.event_log import DayLog, TaskLog
+    from fleet.adapters.home.stderr_log import StderrLog
     from fleet.adapters.home.transcript_index import TranscriptIndex
     from fleet.adapters.home.transcript_log import SaidLog
     from fleet.domain.event import Event
@@ -50,7 +50,7 @@ class FolderFiles:
         coder: Callable[[str], object],
         qa: QaText,
         env: Mapping[str, str] = NOTHING,
-        limits: Limits = Limits(),  # noqa: B008  # a tuple of numbers
+        limits: AppendLimits = AppendLimits(),  # noqa: B008  # a tuple of numbers
         index: Callable[[], TranscriptIndex] | None = None,
     ) -> None:
         self._limits = limits
@@ -83,19 +83,27 @@ class FolderFiles:
         return SaidLog(self.folder, self._redactor, self._moment, self._limits)
 
     def _moment(self) -> str:
+        from fleet.adapters.home.event_log import moment  # noqa: PLC0415  # start-up time
+
         return moment(self._clock.now())
 
     @cached_property
     def _log(self) -> TaskLog:
+        from fleet.adapters.home.event_log import TaskLog  # noqa: PLC0415  # start-up time
+
         return TaskLog(self.folder, self._store, self._redactor, self._limits)
 
     @cached_property
     def _days(self) -> DayLog:
+        from fleet.adapters.home.event_log import DayLog  # noqa: PLC0415  # start-up time
+
         logs, now = self._home / "logs", self._clock.now
         return DayLog(logs, self._store, self._redactor, now, self._limits)
 
     @cached_property
     def _stderr(self) -> StderrLog:
+        from fleet.adapters.home.stderr_log import StderrLog  # noqa: PLC0415  # start-up time
+
         return StderrLog(self.folder, self._home / "runs", self._redactor, self._limits)
 
     @cached_property
@@ -104,6 +112,8 @@ class FolderFiles:
 
     @cached_property
     def _artifacts(self) -> Artifacts:
+        from fleet.adapters.home.artifacts import Artifacts  # noqa: PLC0415  # start-up time
+
         return Artifacts(self.folder, self._store, self._qa)
 
     @contextmanager

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.home.append import locked
-from fleet.adapters.home.event_log import moment
 from fleet.base.files import read_regular, write_atomically
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError
@@ -64,6 +63,8 @@ class TaskJson:
                 write_atomically(folder / NAME, text, durable=False)
 
     def _fields(self, task: Task) -> dict[str, Any]:
+        from fleet.adapters.home.event_log import moment  # noqa: PLC0415  # start-up time
+
         clean, spec, recorded = self._redactor.text, task.spec, _recorded(task)
         return {
             "format": 1,
@@ -87,20 +88,20 @@ class TaskJson:
 
     def edited(self, task: Task) -> Spec:
         """The spec with the person's edits; one `stat` when nothing has changed."""
-        known = self._read.get(task.id)
-        path = known.path if known else str(self._folder(task.id) / NAME)
+        read = self._read.get(task.id)
+        path = read.path if read else str(self._folder(task.id) / NAME)
         try:
             stat = os.stat(path)  # noqa: PTH116  # half the price, for every candidate
         except OSError:
             return task.spec
         stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        if known is None or known.stamp != stamp:
-            known = self._keep(task.id, _Read(path, stamp, _loaded(Path(path))))
-        elif known.same == task.spec:
+        if read is None or read.stamp != stamp:
+            read = self._keep(task.id, _Read(path, stamp, _loaded(Path(path))))
+        elif read.same == task.spec:
             return task.spec
-        edits = _edits(known.fields, task)
+        edits = _edits(read.fields, task)
         if not edits:
-            self._keep(task.id, known._replace(same=task.spec))
+            self._keep(task.id, read._replace(same=task.spec))
             return task.spec
         return replace(task.spec, **self._checked(path, edits))
 
@@ -114,24 +115,24 @@ class TaskJson:
         for name, value in edits.items():
             if value is not None and (not isinstance(value, str) or _unprintable(value)):
                 raise BadInput(f"{path}: {name} must be one line of text.", fix=UNDO)
-        wanted = {name: (value or "").strip() for name, value in edits.items()}
-        if "cwd" in wanted and not _is_folder(wanted["cwd"]):
-            cwd = wanted["cwd"] or "nothing"
+        values = {name: (value or "").strip() for name, value in edits.items()}
+        if "cwd" in values and not _is_folder(values["cwd"]):
+            cwd = values["cwd"] or "nothing"
             raise BadInput(f"{path}: cwd is {cwd}, which is not an absolute path.", fix=UNDO)
-        if wanted.get("coder"):
+        if values.get("coder"):
             try:
-                self._coder(wanted["coder"])
+                self._coder(values["coder"])
             except FleetError as error:
                 fix = f"{error.fix} {UNDO}".strip()
                 raise BadInput(f"{path}: {error.message}", fix=fix) from error
-        return wanted
+        return values
 
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _indented(fields: dict[str, Any], margin: str = "") -> str:
-    """As `json.dumps` with `indent=2`, but lists on one line: with an indent it is all Python."""
+    """Write like `json.dumps` with `indent=2`, but lists on one line: with an indent it runs in Python alone."""
     inner = margin + "  "
     parts = [
         f"{inner}{_encode(name)}: {_indented(value, inner) if isinstance(value, dict) and value else _encode(value)}"
@@ -162,15 +163,15 @@ def _recorded(task: Task) -> dict[str, Any]:
 
 def _edits(fields: dict[str, Any], task: Task) -> dict[str, Any]:
     """The fields that differ from what fleet wrote, and from what the task has."""
-    now = _recorded(task)
+    current = _recorded(task)
     recorded = fields.get("recorded")
-    before = now | recorded if isinstance(recorded, dict) else now
+    before = current | recorded if isinstance(recorded, dict) else current
     return {
         name: fields[name]
         for name in EDITABLE
         if name in fields
         and (fields[name] or None) != before[name]
-        and (fields[name] or None) != now[name]
+        and (fields[name] or None) != current[name]
     }
 
 

@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from fleet.base.files import open_regular
 from fleet.domain.search import stands_for_longer, words_of
 from fleet.ports import Passage, SaidLine
 
@@ -83,7 +84,7 @@ class TranscriptIndex:
         """Index what is new in the file of a task; False when there is more of it."""
         path = self._task_folder(task.id) / NAMES[0]
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 db = self._current()
                 inode = os.fstat(file.fileno()).st_ino
                 file.seek(self._indexed(number_of(task.id), inode))
@@ -116,7 +117,7 @@ class TranscriptIndex:
     def newest(self, task_id: str) -> Passage:
         """What is in its file and not in the index yet: the end of it."""
         with suppress(OSError, sqlite3.Error):
-            with (self._task_folder(task_id) / NAMES[0]).open("rb") as file:
+            with open_regular(self._task_folder(task_id) / NAMES[0]) as file:
                 status = os.fstat(file.fileno())
             start = self._indexed(number_of(task_id), status.st_ino)
             start = max(start, status.st_size - TAIL)
@@ -192,11 +193,11 @@ class TranscriptIndex:
             for start, data in pieces:
                 lines = _lines(data)
                 at = lines[-1].at if lines else 0
-                about = (number_of(task.id), inode, start, start + len(data), at)
+                values = (number_of(task.id), inode, start, start + len(data), at)
                 cursor = db.execute(
                     "INSERT INTO passage (task, inode, start, end, at, team, project)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (*about, _safe(task.team), _safe(task.project)),
+                    (*values, _safe(task.team), _safe(task.project)),
                 )
                 words = " ".join(words_of("\n".join(line.text for line in lines)))
                 if words:
@@ -211,7 +212,7 @@ class TranscriptIndex:
 
     def _passage(self, task_id: str, inode: int, start: int, end: int) -> Passage:
         for name in NAMES:
-            with suppress(OSError), (self._task_folder(task_id) / name).open("rb") as file:
+            with suppress(OSError), open_regular(self._task_folder(task_id) / name) as file:
                 if os.fstat(file.fileno()).st_ino == inode:
                     file.seek(start)
                     return Passage(task_id, tuple(_lines(file.read(end - start))))
@@ -226,7 +227,7 @@ def number_of(task_id: str) -> int:
 
 
 def match_of(words: Sequence[str]) -> str:
-    """For FTS5. Words are letters and digits, so nothing in them is an operator."""
+    """The query for FTS5. Words are letters and digits, so nothing in them is an operator."""
     return " ".join(f'"{word}"*' if stands_for_longer(word) else f'"{word}"' for word in words)
 
 

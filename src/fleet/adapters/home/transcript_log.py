@@ -6,7 +6,7 @@ import json
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
 
-from fleet.adapters.home.append import UNKNOWN, Limits, Lines, Stamp
+from fleet.adapters.home.append import UNKNOWN, AppendLimits, LineFile, Stamp
 from fleet.domain.transcript import SaidKind
 
 if TYPE_CHECKING:
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 NAME = "events.jsonl"
 ENDED = "run_ended"
-LONGEST = 4000  # characters of one text
+LONGEST_TEXT = 4000  # characters of one text
 MARGIN = 300  # characters more are redacted, for a cut could hide the end of a secret
 MOST_UNREAD = 5000
 AFTER_ALL = 1 << 62
 
 
-class _Known:
+class _RunLog:
     """How far a run has been written: the line of its transcript, and the entry on that line."""
 
     __slots__ = ("index", "line", "path", "stamp", "unread", "usage", "waiting")
@@ -48,80 +48,80 @@ class SaidLog:
         folder: Callable[[str], Path],
         redactor: Redactor,
         stamp: Callable[[], str],
-        limits: Limits,
+        limits: AppendLimits,
     ) -> None:
         self._limits = limits
         self._folder = folder
         self._redact = redactor.text
         self._stamp = stamp
-        self._runs: dict[str, _Known] = {}
+        self._runs: dict[str, _RunLog] = {}
 
     def add_to_transcript(self, run: Run, events: Sequence[tuple[int, Said]]) -> None:
         if not events:
             return
-        known = self._runs.get(run.id)
-        if known is None:
-            known = self._runs[run.id] = _Known(self._folder(run.task) / NAME)
-        known.unread = [*known.unread, *events][-MOST_UNREAD:]
-        with Lines(known.path, known.stamp) as file:
-            self._catch_up(file, run.id, known)
-            text = self._lines(run.id, known.unread, known)
-            known.unread = []
-            self._add(file, run.id, known, text)
+        log = self._runs.get(run.id)
+        if log is None:
+            log = self._runs[run.id] = _RunLog(self._folder(run.task) / NAME)
+        log.unread = [*log.unread, *events][-MOST_UNREAD:]
+        with LineFile(log.path, log.stamp) as file:
+            self._catch_up(file, run.id, log)
+            text = self._lines(run.id, log.unread, log)
+            log.unread = []
+            self._add(file, run.id, log, text)
 
     def ended(self, run: Run) -> bool:
         """Whether it was not written down before."""
         outcome = run.outcome
         if outcome is None:
             return False
-        known = self._runs.get(run.id) or _Known(self._folder(run.task) / NAME)
-        with Lines(known.path, known.stamp) as file:
-            self._catch_up(file, run.id, known)
-            if is_new := known.line != AFTER_ALL:
+        log = self._runs.get(run.id) or _RunLog(self._folder(run.task) / NAME)
+        with LineFile(log.path, log.stamp) as file:
+            self._catch_up(file, run.id, log)
+            if is_new := log.line != AFTER_ALL:
                 line = {
                     "ts": self._stamp(),
                     "run": run.id,
                     "kind": ENDED,
                     "ending": str(outcome.ending),
-                    "detail": self._redact(outcome.detail)[:LONGEST],
+                    "detail": self._redact(outcome.detail)[:LONGEST_TEXT],
                     "exit_code": outcome.exit_code,
                 }
                 text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-                self._add(file, run.id, known, f"{self._rest(run.id, known)}{text}\n")
+                self._add(file, run.id, log, f"{self._rest(run.id, log)}{text}\n")
         self._runs.pop(run.id, None)
         return is_new
 
-    def _rest(self, run_id: str, known: _Known) -> str:
-        return self._lines(run_id, known.unread, known) if known.unread else ""
+    def _rest(self, run_id: str, log: _RunLog) -> str:
+        return self._lines(run_id, log.unread, log) if log.unread else ""
 
-    def _catch_up(self, file: Lines, run_id: str, known: _Known) -> None:
+    def _catch_up(self, file: LineFile, run_id: str, log: _RunLog) -> None:
         """Find how far the file is, when another process wrote last."""
-        if known.stamp == file.stamp:
+        if log.stamp == file.stamp:
             return
-        known.stamp = file.stamp
+        log.stamp = file.stamp
         last = _position(file.last_with(f'"run":"{run_id}"'.encode()))
-        known.line, known.index = max((known.line, known.index), last)
+        log.line, log.index = max((log.line, log.index), last)
 
-    def _add(self, file: Lines, run_id: str, known: _Known, text: str) -> None:
-        data = known.waiting + text.encode("utf-8", "replace")
+    def _add(self, file: LineFile, run_id: str, log: _RunLog, text: str) -> None:
+        data = log.waiting + text.encode("utf-8", "replace")
         if not data:
             return
-        known.waiting = data if len(data) <= self._limits.waiting else self._gap(run_id, known)
+        log.waiting = data if len(data) <= self._limits.waiting else self._gap(run_id, log)
         file.add(data, most=self._limits.file)
-        known.waiting = b""
-        known.stamp = file.stamp
+        log.waiting = b""
+        log.stamp = file.stamp
 
-    def _gap(self, run_id: str, known: _Known) -> bytes:
+    def _gap(self, run_id: str, log: _RunLog) -> bytes:
         """The line that replaces more lines than may wait in memory."""
         words = "The lines before this one could not be written here; the transcript has them."
-        head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":{known.line}'
-        return f'{head},"index":{known.index},"kind":"gap","text":"{words}"}}\n'.encode()
+        head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":{log.line}'
+        return f'{head},"index":{log.index},"kind":"gap","text":"{words}"}}\n'.encode()
 
-    def _lines(self, run_id: str, events: Sequence[tuple[int, Said]], known: _Known) -> str:
+    def _lines(self, run_id: str, events: Sequence[tuple[int, Said]], log: _RunLog) -> str:
         lines: list[str] = []
         head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":'
-        line, index, usage = -1, 0, known.usage
-        last = (known.line, known.index)
+        line, index, usage = -1, 0, log.usage
+        last = (log.line, log.index)
         for number, item in events:
             index = index + 1 if number == line else 0
             line = number
@@ -133,20 +133,22 @@ class SaidLog:
                 continue
             rest = "" if same_usage else _usage(item.usage)
             lines.append(f"{head}{number}{self._entry(item, index)}{rest}}}\n")
-            known.line, known.index = number, index
-        known.usage = usage
+            log.line, log.index = number, index
+        log.usage = usage
         return "".join(lines)
 
     def _entry(self, item: Said, index: int) -> str:
         parts = f',"index":{index}' if index else ""
         parts += f',"kind":"{item.kind.value}"'
         if item.name:
-            parts += f',"name":{encode_basestring(self._redact(item.name[:LONGEST]))}'
+            parts += f',"name":{encode_basestring(self._redact(item.name[:LONGEST_TEXT]))}'
         if item.text:
-            text = item.text if len(item.text) <= LONGEST else item.text[: LONGEST + MARGIN]
+            text = (
+                item.text if len(item.text) <= LONGEST_TEXT else item.text[: LONGEST_TEXT + MARGIN]
+            )
             clean = self._redact(text)
-            if len(item.text) > LONGEST:
-                clean = clean[:LONGEST] + "…"
+            if len(item.text) > LONGEST_TEXT:
+                clean = clean[:LONGEST_TEXT] + "…"
             parts += f',"text":{encode_basestring(clean)}'
         if item.failed:
             parts += ',"failed":true'

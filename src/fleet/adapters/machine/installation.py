@@ -120,7 +120,7 @@ def _by_tool(how: Installation, env: Mapping[str, str]) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise _unknown(f"{tool} could not be asked: {error}") from error
+        raise _unknown(f"{tool} could not be run: {error}") from error
     match = re.search(rf"^{NAME}(?: \(|==)([^)\s;]+)", done.stdout, re.MULTILINE)
     if done.returncode or match is None:
         reason = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]

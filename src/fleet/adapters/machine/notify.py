@@ -123,7 +123,7 @@ def _why(error: Exception | None) -> str:
             )
             return f"answered {error.code}{moved}"
         case URLError():
-            return str(error.reason)
+            return getattr(error.reason, "strerror", None) or str(error.reason)
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 

@@ -12,7 +12,7 @@ from fleet.domain.errors import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fleet.domain.nodes.spans import Span
+    from fleet.domain.nodes.spans import TraceSpan
 
 MOST_WAITING = 10_000  # spans; a collector that does not answer loses the newest
 AT_ONCE = 512
@@ -31,12 +31,12 @@ class Exporter:
     def __init__(self, collector: Collector, host: str, warn: Callable[[str], None]) -> None:
         self._send, self._warn = _sender(collector, host), warn
         self._address = collector.address
-        self._waiting: queue.Queue[Span | None] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[TraceSpan | None] = queue.Queue(MOST_WAITING)
         self._silent = False
         self._thread = threading.Thread(target=self._run, name="otlp", daemon=True)
         self._thread.start()
 
-    def put(self, span: Span) -> None:
+    def put(self, span: TraceSpan) -> None:
         try:
             self._waiting.put_nowait(span)
         except queue.Full:
@@ -69,7 +69,7 @@ class Exporter:
             self._warn(f"Traces cannot be sent to {self._address}: {why}.")
 
 
-def _sender(collector: Collector, host: str) -> Callable[[Sequence[Span]], bool]:
+def _sender(collector: Collector, host: str) -> Callable[[Sequence[TraceSpan]], bool]:
     """Raise `Refused` when the packages are not installed."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - an extra
@@ -89,7 +89,7 @@ def _sender(collector: Collector, host: str) -> Callable[[Sequence[Span]], bool]
     )
     resource = Resource({"service.name": "fleet", "host.name": host})
 
-    def send(spans: Sequence[Span]) -> bool:
+    def send(spans: Sequence[TraceSpan]) -> bool:
         done = exporter.export([_readable(span, resource) for span in spans])
         return bool(done is SpanExportResult.SUCCESS)
 
@@ -101,7 +101,7 @@ def _headers(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _readable(span: Span, resource: Any) -> Any:
+def _readable(span: TraceSpan, resource: Any) -> Any:
     from opentelemetry.sdk.trace import ReadableSpan  # noqa: PLC0415 - an extra
     from opentelemetry.sdk.util.instrumentation import (  # noqa: PLC0415 - an extra
         InstrumentationScope,

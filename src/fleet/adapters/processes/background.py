@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from subprocess import Popen
 
 Record = TypeVar("Record", bound="tuple[Any, ...]")
 
@@ -41,11 +41,13 @@ class Background:
 
     def launch(
         self, argv: Sequence[str], *, cwd: str | Path, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[bytes]:
+    ) -> Popen[bytes]:
         """In a session of its own. It inherits none of our descriptors, so no pipe waits for it.
 
         It inherits our umask: agents create files with the user's permissions.
         """
+        import subprocess  # noqa: PLC0415  # start-up time of what only asks whether it runs
+
         with os.fdopen(self._open_log(), "ab") as log:
             return subprocess.Popen(
                 list(argv), cwd=cwd, env=None if env is None else dict(env),
@@ -107,7 +109,7 @@ class Service(Background):
             yield
 
     def record(self) -> ServiceRecord | None:
-        """Of the one that was started and not stopped since; it may have died."""
+        """The record of the process that was started and not stopped since; it may have died."""
         return read_record(self._file, ServiceRecord)
 
     def running(self) -> ServiceRecord | None:
@@ -123,7 +125,7 @@ class Service(Background):
         version: str = "",
         cwd: str = "",
         restarts: int = 0,
-    ) -> subprocess.Popen[bytes]:
+    ) -> Popen[bytes]:
         """`cwd`: the directory it works on; else its own folder, which blocks no unmount."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         process = self.launch(argv, cwd=cwd or self._file.parent, env=env)
@@ -136,6 +138,7 @@ class Service(Background):
         """Ask it to end, then kill it. True if it ran."""
         record = self.running()
         if record is None:
+            self._file.unlink(missing_ok=True)  # one that has died is not to be started again
             return False
 
         def lives() -> bool:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from fleet.base import machine
-from fleet.base.files import write_atomically, write_once
+from fleet.base.files import PLAINLY, open_regular, read_regular, write_atomically, write_once
 from fleet.domain.errors import NotFound, Unavailable
 from fleet.domain.redaction import is_secret
 from fleet.keeper import FORMAT
@@ -89,6 +90,7 @@ class Keepers:
             if session := self._session(run_id):
                 self._start_in_pane(run_id, session, launch.cwd)
                 return
+            self._reap_ended()
             self._spawned[run_id] = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-B", "-c", self._boot, str(folder)],
                 stdin=subprocess.DEVNULL,
@@ -166,6 +168,12 @@ class Keepers:
                 order["env"] = recorded(order["env"])
                 write_atomically(folder / "launch.json", json.dumps(order))
 
+    def _reap_ended(self) -> None:
+        """Keepers that were looked at for the last time just before they ended, as those of gates are."""
+        for run_id, spawned in list(self._spawned.items()):
+            if spawned.poll() is not None and self._is_kept(run_id):
+                self._spawned.pop(run_id, None)
+
     def _starting(self, run_id: str) -> bool:
         spawned = self._spawned.get(run_id)
         return spawned is not None and spawned.poll() is None
@@ -204,7 +212,7 @@ class Keepers:
 
     def _locked(self, folder: Path) -> bool:
         """Whether a keeper holds its lock, which the kernel releases when a process dies."""
-        fd = os.open(folder / "keeper.lock", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(folder / "keeper.lock", PLAINLY)
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -220,7 +228,8 @@ class Keepers:
 
     def delivered(self, run_id: str) -> list[str]:
         try:
-            data = (self.folder(run_id) / "input").read_bytes()
+            with open_regular(self.folder(run_id) / "input") as file:
+                data = file.read()
         except FileNotFoundError:
             return []
         lines = data[: data.rfind(b"\n") + 1].splitlines()
@@ -249,7 +258,7 @@ class Keepers:
 
     def first(self, run_id: str) -> str:
         try:
-            with (self.folder(run_id) / "input").open("rb") as file:
+            with open_regular(self.folder(run_id) / "input") as file:
                 record = json.loads(file.readline() or b"{}")
         except (FileNotFoundError, ValueError):
             return ""
@@ -258,7 +267,7 @@ class Keepers:
     def _append(self, run_id: str, record: dict[str, Any], *, key: str = "") -> None:
         folder = self.folder(run_id)
         with _open_alone(folder / "input") as fd:
-            written, _, torn = (folder / "input").read_bytes().rpartition(b"\n")
+            written, _, torn = os.pread(fd, os.fstat(fd).st_size, 0).rpartition(b"\n")
             if key and json.dumps({"key": key})[1:-1].encode() in written:
                 return
             count = len(written.splitlines()) + bool(torn)
@@ -270,9 +279,14 @@ class Keepers:
 
     def _ring(self, folder: Path) -> None:
         with suppress(OSError):
-            fd = os.open(folder / "wake", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            os.write(fd, b"!")
-            os.close(fd)
+            fd = os.open(
+                folder / "wake", os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
+            try:
+                if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                    os.write(fd, b"!")
+            finally:
+                os.close(fd)
 
     def end(self, run_id: str) -> bool:
         ended = self._end(run_id)
@@ -314,7 +328,7 @@ class Keepers:
 
     def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
         try:
-            with (self.folder(run_id) / "transcript").open("rb") as file:
+            with open_regular(self.folder(run_id) / "transcript") as file:
                 offset = _seek(file, offset)
                 data = file.read(limit)
                 if data and b"\n" not in data:  # one line longer than the limit is still one line
@@ -336,19 +350,28 @@ class Keepers:
 
     def remove_transcript(self, run_id: str, why: str, *, dry_run: bool = False) -> int:
         """Remove what it printed and was told; the bytes. The folder stays: its number is taken."""
-        folder = self.folder(run_id)
-        files = [folder / name for name in ("stderr", "input", "transcript")]
-        size = sum(path.stat().st_size for path in files if path.exists())
+        size = self.transcript_bytes(run_id)
         if not dry_run:
-            write_atomically(folder / REMOVED, why)
-            for path in files:
+            write_atomically(self.folder(run_id) / REMOVED, why)
+            for path in self._printed(run_id):
                 path.unlink(missing_ok=True)
         return size
+
+    def transcript_bytes(self, run_id: str) -> int:
+        return sum(path.stat().st_size for path in self._printed(run_id) if path.exists())
+
+    def _printed(self, run_id: str) -> list[Path]:
+        """What it printed and was told; of one in a terminal, also what tmux recorded."""
+        folder = self.folder(run_id)
+        recorded = [folder.with_name(f"{run_id}.screen{older}") for older in ("", ".1")]
+        names = ("stderr", "input", "screen.txt", "transcript")
+        return [*recorded, *(folder / name for name in names)]
 
     def _check_not_removed(self, run_id: str) -> None:
         """Raise `NotFound` with the reason if the transcript was here once."""
         with suppress(FileNotFoundError):
-            why = (self.folder(run_id) / REMOVED).read_text("utf-8")
+            with open_regular(self.folder(run_id) / REMOVED) as file:
+                why = file.read().decode("utf-8", "replace")
             raise NotFound(
                 f"The transcript of {run_id} was removed: {why}.",
                 fix=f"`fleet show {run_id.partition('.')[0]}` tells how the run ended.",
@@ -384,9 +407,10 @@ def _exceeded(folder: Path) -> tuple[str, int]:
 
 def _seek(file: IO[bytes], offset: int) -> int:
     """Go there, or to the first line that begins within the last `-offset` bytes."""
+    size = file.seek(0, os.SEEK_END)
     if offset >= 0:
-        return file.seek(offset)
-    at = file.seek(max(0, file.seek(0, os.SEEK_END) + offset - 1))
+        return file.seek(min(offset, size))  # no system goes as far as a caller may name
+    at = file.seek(max(0, size + offset - 1))
     return at + len(file.readline()) if at else 0
 
 
@@ -395,7 +419,9 @@ def recorded(env: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in env.items()
-        if name.startswith("FLEET_") and not is_secret(name) and not name.endswith("_BEARER")
+        if name.startswith("FLEET_")
+        and not is_secret(name)
+        and not name.endswith(("_BEARER", "_STORE_URL"))  # the store's address has its password
     }
 
 
@@ -410,13 +436,21 @@ def _first_input(launch: Launch) -> list[dict[str, Any]]:
 
 @contextmanager
 def _open_alone(path: Path) -> Iterator[int]:
-    """For appending whole records, one writer at a time."""
+    """Open the file to append whole records, one writer at a time.
+
+    An agent may have put a FIFO there, or lock it: that is an `OSError`.
+    """
+    from fleet.adapters.home.append import lock  # noqa: PLC0415  # start-up time
+
+    how = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        fd = os.open(path, how)
     except FileNotFoundError as error:
         raise Unavailable(f"{path.parent.name} was never started on this machine.") from error
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
+        lock(fd, path)
         yield fd
     finally:
         os.close(fd)
@@ -427,8 +461,7 @@ def _end_all(mark: str, *, session: int) -> bool:
 
     A process of its session without the mark is not provably ours, so it is not killed.
     """
-    for pid in machine.marked(mark):
-        machine.send_signal(pid, signal.SIGKILL, mark=mark)
+    machine.kill_marked(mark)
     if not machine.can_prove():
         return False
     return not any(machine.marked(mark) or _orphans(session) for _ in range(2))
@@ -450,7 +483,7 @@ def _key(record: bytes) -> str:
 
 def _json(path: Path) -> dict[str, Any] | None:
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(read_regular(path))
     except FileNotFoundError:
         return None
     return dict(record)
@@ -458,7 +491,7 @@ def _json(path: Path) -> dict[str, Any] | None:
 
 def _tail(path: Path, size: int) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - size))
             return file.read().decode("utf-8", "replace")

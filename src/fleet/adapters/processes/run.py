@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KILLED_SECONDS = 10.0  # for killed processes to disappear
-LONGEST = 2**31 - 1  # milliseconds that poll(2) can wait: 24 days
+LONGEST_POLL = 2**31 - 1  # milliseconds that poll(2) can wait: 24 days
 
 
 class Missing(Unavailable):
@@ -103,7 +103,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> int:
     try:
         poll = select.poll()
         poll.register(end, select.POLLIN)
-        ended = poll.poll(min(max(0, timeout) * 1000, LONGEST))
+        ended = poll.poll(min(max(0, timeout) * 1000, LONGEST_POLL))
     finally:
         os.close(end)
     return process.wait(None if ended else 0)
@@ -135,9 +135,7 @@ def end_marked(mark: str) -> bool:
     """Kill the processes with this mark that outlived the process which started them."""
     until, quiet = time.monotonic() + KILLED_SECONDS, 0
     while quiet < 3:  # a process shows no environment while it executes another program
-        pids = machine.marked(mark)
-        for pid in pids:
-            machine.send_signal(pid, signal.SIGKILL, mark=mark)
+        pids = machine.kill_marked(mark)
         quiet = 0 if pids else quiet + 1
         if time.monotonic() > until:
             return False

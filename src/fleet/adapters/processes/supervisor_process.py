@@ -117,6 +117,11 @@ class SupervisorProcess(Background):
         within(seconds, settled)
         return supervises
 
+    def supervises(self) -> bool:
+        """Whether a supervisor of this home sees every event."""
+        running = self.running()
+        return running is not None and running.supervising
+
     def stop(self, record: SupervisorRecord, seconds: float) -> bool:
         """Ask that very process to end. True once it has released the lock and exited."""
         machine.send_signal_if(record.pid, signal.SIGTERM, lambda: self._is(record))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
+
+from fleet.base.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -13,13 +15,13 @@ if TYPE_CHECKING:
 
 STEP = 256  # of so many lines the first one's place is kept
 CHUNK = 1 << 20
-LONGEST = 1 << 20  # bytes of one line; the rest of it is left out
+LONGEST_LINE = 1 << 20  # bytes of one line; the rest of it is left out
 PAGE_BYTES = 4 << 20  # of the lines that are read at once
 KEPT = 64  # transcripts whose lines are known
 
 
 class TranscriptLines:
-    """Of one file, which only grows. What was added is read at the next call."""
+    """Where the lines of one file begin. It only grows; what was added is read at the next call."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -30,7 +32,7 @@ class TranscriptLines:
     def count(self, *, final: bool) -> int:
         """How many there are; `final`: also what comes after the last line break."""
         try:
-            with self._path.open("rb") as file, self._lock:
+            with open_regular(self._path) as file, self._lock:
                 self._look(file)
                 return self._lines + (final and os.fstat(file.fileno()).st_size > self._size)
         except FileNotFoundError:
@@ -42,7 +44,7 @@ class TranscriptLines:
         Of too many bytes there are only the first lines, or with `last` the last ones.
         """
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 with self._lock:
                     self._look(file)
                     block = min(first // STEP, len(self._starts) - 1)
@@ -55,7 +57,7 @@ class TranscriptLines:
         skipped = lines[0] if last else 0
         return first + skipped, tuple(line.decode("utf-8", "replace") for line in lines[1])
 
-    def _look(self, file: BinaryIO) -> None:
+    def _look(self, file: IO[bytes]) -> None:
         inode = os.fstat(file.fileno()).st_ino
         if inode != self._inode:
             self._inode, self._starts, self._lines, self._size = inode, [0], 0, 0
@@ -87,13 +89,13 @@ class KnownTranscripts:
             return lines
 
 
-def _each(file: BinaryIO, count: int) -> Iterator[bytes]:
+def _each(file: IO[bytes], count: int) -> Iterator[bytes]:
     for _ in range(count):
-        line = file.readline(LONGEST)
+        line = file.readline(LONGEST_LINE)
         if not line:
             return
         if not line.endswith(b"\n"):
-            while (rest := file.readline(LONGEST)) and not rest.endswith(b"\n"):
+            while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                 pass
         yield line.removesuffix(b"\n")
 

@@ -25,7 +25,7 @@ SIZE = os.sysconf("SC_PAGE_SIZE")
 YOUNG = 0.2  # seconds: a share of a shorter time means nothing
 
 
-class Used(NamedTuple):
+class ProcessUsage(NamedTuple):
     """`cpu` is in percent of one core, None when it is not known yet; `memory` in bytes."""
 
     cpu: float | None
@@ -33,7 +33,7 @@ class Used(NamedTuple):
     processes: int
 
 
-class _Process(NamedTuple):
+class _ProcessRow(NamedTuple):
     parent: int
     session: int
     seconds: float
@@ -41,8 +41,8 @@ class _Process(NamedTuple):
     began: float
 
 
-def used(roots: Mapping[str, int], samples: Path) -> dict[str, Used]:
-    """By name, of each existing process with its descendants and its session."""
+def used(roots: Mapping[str, int], samples: Path) -> dict[str, ProcessUsage]:
+    """By name, what each existing process uses, with its descendants and its session."""
     now = time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
     table = _table()
     below: dict[int, list[int]] = defaultdict(list)
@@ -59,7 +59,7 @@ def used(roots: Mapping[str, int], samples: Path) -> dict[str, Used]:
         sampled[name] = [now, seconds]
         then, seconds_then = before.get(name, (table[root].began, 0.0))
         share = (seconds - seconds_then) / (now - then) * 100 if now - then > YOUNG else None
-        usage[name] = Used(max(0.0, share) if share is not None else None,
+        usage[name] = ProcessUsage(max(0.0, share) if share is not None else None,
                            sum(p.memory for p in tree), len(tree))  # fmt: skip
     with suppress(OSError):  # on a full disk the next figure covers a longer time
         write_atomically(samples, json.dumps(sampled))
@@ -76,13 +76,13 @@ def _all_below(root: int, below: Mapping[int, list[int]]) -> set[int]:
     return pids
 
 
-def _table() -> dict[int, _Process]:
+def _table() -> dict[int, _ProcessRow]:
     table = {}
     for entry in os.scandir(PROC):
         if entry.name.isdigit():
             with suppress(OSError, ValueError, IndexError):
                 fields = (PROC / entry.name / "stat").read_text().rpartition(")")[2].split()
-                table[int(entry.name)] = _Process(
+                table[int(entry.name)] = _ProcessRow(
                     int(fields[1]),
                     int(fields[3]),
                     (int(fields[11]) + int(fields[12])) / TICK,

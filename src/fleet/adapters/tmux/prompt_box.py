@@ -31,7 +31,7 @@ def holds(program: str, screen: Screen, text: str, *, pasted: bool) -> bool:
 
 
 def _before(screen: Screen) -> str:
-    """All that is left of the cursor on its line, and above."""
+    """The text left of the cursor on its line, and all lines above."""
     column, number = screen.cursor
     lines = screen.text.split("\n")
     line = lines[number] if number < len(lines) else ""
@@ -39,7 +39,7 @@ def _before(screen: Screen) -> str:
 
 
 def _cells(line: str, count: int) -> str:
-    """As much of a line as takes so many columns."""
+    """The beginning of a line that takes so many columns."""
     used = 0
     for index, char in enumerate(line):
         if used >= count:

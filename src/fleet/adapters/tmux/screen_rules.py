@@ -17,7 +17,7 @@ from __future__ import annotations
 from fleet.domain.data import NamedTuple
 
 
-class Seen(NamedTuple):
+class SeenScreen(NamedTuple):
     name: str
     state: str
     region: int
@@ -33,22 +33,22 @@ class Permit(NamedTuple):
     no: str
 
 
-class Program(NamedTuple):
-    rules: tuple[Seen, ...]
+class ScreenProgram(NamedTuple):
+    rules: tuple[SeenScreen, ...]
     pasted: str = ""
     editor: tuple[str, str] | None = None
     permit: Permit | None = None
 
 
 # Our own stand-in, which is no coder but is started as one.
-FULL_SCREEN = Program(
+FULL_SCREEN = ScreenProgram(
     pasted=r"\[Pasted text, \d+ characters\]$",
     permit=Permit(r"^│ Permission +│\n((?:│ .*\n)+?)│ ❯ 1\. Yes +│$", "Enter", "Escape"),
     rules=(
-        Seen("panel", "panel", 1, ("^   Esc to cancel$",)),
-        Seen("dialog", "wants", 6, ("^│ Do you want to run .*│$", r"^│ ❯ 1\. Yes +│$")),
-        Seen("spinner", "working", 4, (r"^[✶✸✹✺✷] Working… \(esc to interrupt", "^│ > ")),
-        Seen("empty-box", "ready", 4, ("^│ > ", "^  Type a prompt; /exit to leave$"), "│ > "),
-        Seen("box", "typing", 4, ("^│ > ", "^  Type a prompt; /exit to leave$")),
+        SeenScreen("panel", "panel", 1, ("^   Esc to cancel$",)),
+        SeenScreen("dialog", "wants", 6, ("^│ Do you want to run .*│$", r"^│ ❯ 1\. Yes +│$")),
+        SeenScreen("spinner", "working", 4, (r"^[✶✸✹✺✷] Working… \(esc to interrupt", "^│ > ")),
+        SeenScreen("empty-box", "ready", 4, ("^│ > ", "^  Type a prompt; /exit to leave$"), "│ > "),
+        SeenScreen("box", "typing", 4, ("^│ > ", "^  Type a prompt; /exit to leave$")),
     ),
 )

@@ -13,7 +13,7 @@ from fleet.ports import ScreenState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fleet.adapters.tmux.screen_rules import Program, Seen
+    from fleet.adapters.tmux.screen_rules import ScreenProgram, SeenScreen
 
 DRAWN = re.compile("[\u2500-\u257f]+")  # lines of boxes
 TIP = re.compile("Tip: ")
@@ -21,7 +21,7 @@ QUESTION_CHARACTERS = 500
 STAND_IN = "fleet.testing.full_screen"
 
 
-class Rule(NamedTuple):
+class ScreenRule(NamedTuple):
     """Matches when each pattern occurs in its region, and the cursor is right behind `at`."""
 
     name: str
@@ -49,7 +49,7 @@ class Leave(NamedTuple):
 class Sheet(NamedTuple):
     """One program's rules; the first that matches wins."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ScreenRule, ...]
     pasted: re.Pattern[str] | None = None  # what the program shows instead of a long paste
     editor: Editor | None = None
     permit: Leave | None = None
@@ -85,8 +85,8 @@ def program_of(argv: Iterable[str]) -> str:
     return next((program for program in programs if program), "")
 
 
-def rules_of(program: str) -> Program | None:
-    """Its rules as they are written, beside the program that they are about."""
+def rules_of(program: str) -> ScreenProgram | None:
+    """The rules of a program, as they are written in its folder."""
     if program == "full_screen":
         from fleet.adapters.tmux.screen_rules import FULL_SCREEN  # noqa: PLC0415  # only in tests
 
@@ -111,8 +111,8 @@ def sheet_of(program: str) -> Sheet | None:
     )
 
 
-def asked_on(program: str, text: str) -> str:
-    """What this screen asks a person's leave for; empty when it asks for none."""
+def permission_on(program: str, text: str) -> str:
+    """What this screen asks permission for; empty when it asks for none."""
     sheet = sheet_of(program)
     dialogs = list(sheet.permit.dialog.finditer(text)) if sheet and sheet.permit else []
     if not dialogs:
@@ -122,8 +122,8 @@ def asked_on(program: str, text: str) -> str:
     return " ".join(text.split())[:QUESTION_CHARACTERS]
 
 
-def _rule(program: str, seen: Seen) -> Rule:
-    return Rule(
+def _rule(program: str, seen: SeenScreen) -> ScreenRule:
+    return ScreenRule(
         f"{program}.{seen.name}",
         ScreenState(seen.state),
         seen.region,

@@ -8,15 +8,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.tmux.prompt_box import holds
-from fleet.adapters.tmux.screens import asked_on, program_of, read_screen, sheet_of
+from fleet.adapters.tmux.screens import permission_on, program_of, read_screen, sheet_of
 from fleet.adapters.tmux.tmux import KEYS, Tmux
-from fleet.base.files import write_atomically
+from fleet.base.files import read_regular, write_atomically
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.ports import Screen, ScreenState
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from fleet.adapters.tmux.tmux import Pane
 
+PANE_ID = re.compile(r"%[0-9]+")
 MAX_PROMPT_BYTES = 1_000_000
 END_OF_PASTE = b"\x1b[201~"  # what follows it would be read as keys
 ASKING_SECONDS = (
@@ -43,7 +45,7 @@ PERMIT_TRIES, PERMIT_SECONDS = 5, 1.0  # for a dialog to take a key
 TURN = 30.0  # seconds to wait while another process types
 
 
-class Terminal(NamedTuple):
+class TerminalRecord(NamedTuple):
     """What the folder of a run records of its terminal."""
 
     session: str
@@ -53,7 +55,7 @@ class Terminal(NamedTuple):
     editor: bool = False  # its $EDITOR is fleet's
 
 
-class Sight(NamedTuple):
+class ScreenSight(NamedTuple):
     at: float  # by the monotonic clock
     screen: Screen
 
@@ -64,11 +66,11 @@ class Terminals:
     def __init__(self, runs: Path, tmux: Tmux) -> None:
         self._runs = runs
         self.tmux = tmux
-        self._ready: dict[str, Sight] = {}  # runs found ready, until fleet types into them
+        self._ready: dict[str, ScreenSight] = {}  # runs found ready, until fleet types into them
 
     def start(self, run_id: str, session: str, argv: Sequence[str], *, cwd: str) -> None:
         """Start a keeper as a session's command; does nothing when it was started before."""
-        log = self._runs / run_id / "screen"
+        log = self._runs / f"{run_id}.screen"  # beside its folder, where its agent may leave links
         os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
         self.tmux.start(session, argv, run=run_id, cwd=cwd, log=str(log))
 
@@ -82,7 +84,7 @@ class Terminals:
         self._ready.pop(run_id, None)
         terminal = self._terminal(run_id)
         pane = self._named(terminal.session) if terminal.session else None
-        if pane is None:
+        if pane is None or pane.run != run_id:
             return
         if (capture := self.tmux.capture(pane.id, history=10_000)) is not None:
             write_atomically(self._runs / run_id / "screen.txt", capture[1] + "\n")
@@ -94,12 +96,12 @@ class Terminals:
     def screen(self, run_id: str, *, history: int = 0) -> Screen:
         terminal = self._terminal(run_id)
         capture = self.tmux.capture(terminal.pane, history=history) if terminal.pane else None
-        if capture is None or capture[0].pid != terminal.pid:
+        if capture is None or not _is_of(capture[0], run_id, terminal):
             raise _no_terminal(run_id)
         return self._screen(run_id, terminal, *capture, history=history)
 
     def screens(self, run_ids: Iterable[str]) -> dict[str, Screen]:
-        """Of the runs that have a terminal now: many at once cost hardly more than one."""
+        """The screens of the runs that have a terminal now: many at once cost hardly more than one."""
         terminals = {run_id: self._terminal(run_id) for run_id in run_ids}
         captures = self.tmux.captures(
             [terminal.pane for terminal in terminals.values() if terminal.pane]
@@ -107,7 +109,7 @@ class Terminals:
         return {
             run_id: self._screen(run_id, terminal, *captures[terminal.pane])
             for run_id, terminal in terminals.items()
-            if terminal.pane in captures and captures[terminal.pane][0].pid == terminal.pid
+            if terminal.pane in captures and _is_of(captures[terminal.pane][0], run_id, terminal)
         }
 
     def coloured(self, run_id: str, *, history: int = 0) -> str:
@@ -115,12 +117,12 @@ class Terminals:
         terminal = self._terminal(run_id)
         pane = terminal.pane
         capture = self.tmux.capture(pane, history=history, colours=True) if pane else None
-        if capture is None or capture[0].pid != terminal.pid:
+        if capture is None or not _is_of(capture[0], run_id, terminal):
             raise _no_terminal(run_id)
         return capture[1]
 
     def _screen(
-        self, run_id: str, terminal: Terminal, pane: Pane, text: str, *, history: int = 0
+        self, run_id: str, terminal: TerminalRecord, pane: Pane, text: str, *, history: int = 0
     ) -> Screen:
         # The keeper's record first: tmux 3.3 may not notice an end while it still pipes to a file.
         ended = _json(self._runs / run_id / "exit.json")
@@ -128,7 +130,7 @@ class Terminals:
         state, asks = (ScreenState.UNKNOWN, ""), ""
         if alive and not history:
             state = read_screen(terminal.program, text, pane.cursor)
-            asks = asked_on(terminal.program, text) if state[0] is ScreenState.WANTS else ""
+            asks = permission_on(terminal.program, text) if state[0] is ScreenState.WANTS else ""
         code = ended.get("code", pane.status)
         return Screen(text, pane.cursor, alive, code, *state, pane.attached, asks)
 
@@ -144,7 +146,7 @@ class Terminals:
             return screen.alive and bool(screen.text.strip())
         abandoned = screen.state is ScreenState.TYPING and not screen.watchers
         if screen.alive and screen.state is ScreenState.READY:
-            self._ready[run_id] = Sight(time.monotonic(), screen)
+            self._ready[run_id] = ScreenSight(time.monotonic(), screen)
         return screen.alive and (abandoned or screen.state is ScreenState.READY)
 
     def paste(self, run_id: str, text: str) -> None:
@@ -163,7 +165,7 @@ class Terminals:
         sight = self._ready.pop(run_id, None)
         return sight.screen if sight and time.monotonic() - sight.at < JUST else None
 
-    def _is_pasted(self, run_id: str, terminal: Terminal, text: str, screen: Screen) -> bool:
+    def _is_pasted(self, run_id: str, terminal: TerminalRecord, text: str, screen: Screen) -> bool:
         """Whether the text was pasted before, and only its Enter had no effect."""
         if screen.state is not ScreenState.TYPING or screen.watchers:
             return False
@@ -174,7 +176,7 @@ class Terminals:
         return self._runs / run_id / "typed"
 
     def _enter(
-        self, run_id: str, terminal: Terminal, text: str, data: bytes, screen: Screen
+        self, run_id: str, terminal: TerminalRecord, text: str, data: bytes, screen: Screen
     ) -> None:
         before = self._cleared(run_id, screen)
         write_atomically(self._mark(run_id), _digest(text))
@@ -183,9 +185,9 @@ class Terminals:
         capture = self.tmux.paste(terminal.pane, data)
         if capture is None:
             raise _ended(run_id)
-        self._until_shown(run_id, before, self._screen(run_id, terminal, *capture))
+        self._wait_until_drawn(run_id, before, self._screen(run_id, terminal, *capture))
 
-    def _by_editor(self, run_id: str, terminal: Terminal, text: str) -> bool:
+    def _by_editor(self, run_id: str, terminal: TerminalRecord, text: str) -> bool:
         """Enter text that a paste would change through the program's editor, which is fleet's."""
         sheet = sheet_of(terminal.program)
         if sheet is None or sheet.editor is None or not terminal.editor:
@@ -214,12 +216,12 @@ class Terminals:
             raise _ended(run_id)
         self._press(run_id, self._terminal(run_id).pane, key)
 
-    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+    def permit(self, run_id: str, *, yes: bool, expected: str = "", announced: bool = True) -> str:
         """Press again while nothing has changed: a dialog takes no keys while it is being drawn."""
         terminal = self._terminal(run_id)
         with self._alone(run_id):
-            # A program says that it asks a moment before its dialog is on the screen.
-            _until(lambda: bool(self.screen(run_id).asks), ASKING_SECONDS)
+            if announced:  # a moment before its dialog is on the screen
+                _until(lambda: bool(self.screen(run_id).asks), ASKING_SECONDS)
             before = self.screen(run_id)
             if not before.asks:
                 raise _no_dialog(run_id, before)
@@ -277,36 +279,42 @@ class Terminals:
         """The screen; raise `Refused` when it is not safe to type."""
         return _fit_to_type(run_id, self.screen(run_id))
 
-    def _until_shown(self, run_id: str, before: Screen, now: Screen) -> None:
+    def _wait_until_drawn(self, run_id: str, before: Screen, after: Screen) -> None:
         """Wait, for a program can take an Enter that comes with the text for a part of it.
 
         A dialog that came up meanwhile gets no Enter either: the text stays in the prompt box.
         """
         until = time.monotonic() + DRAWING_SECONDS
-        _fit_to_type(run_id, now)
-        while now.text == before.text and now.cursor == before.cursor:
+        _fit_to_type(run_id, after)
+        while after.text == before.text and after.cursor == before.cursor:
             if time.monotonic() > until:
                 return
             time.sleep(LOOK_SECONDS)
-            now = self._fit(run_id)
+            after = self._fit(run_id)
 
     @contextmanager
     def _alone(self, run_id: str) -> Iterator[None]:
         path = self._runs / run_id / "terminal.lock"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             _lock(fd, run_id)
             yield
         finally:
             os.close(fd)
 
-    def _terminal(self, run_id: str) -> Terminal:
+    def _terminal(self, run_id: str) -> TerminalRecord:
         launch = _json(self._runs / run_id / "launch.json")
         keeper = _json(self._runs / run_id / "keeper.json")
-        session = str(launch.get("session", ""))
+        session, pane = str(launch.get("session", "")), str(keeper.get("pane", ""))
+        pane = pane if PANE_ID.fullmatch(pane) else ""  # tmux parses it, and an agent may write it
         program = program_of(launch["argv"]) if session else ""
         editor = EDITOR in launch.get("env", {})
-        return Terminal(session, program, keeper.get("pid", 0), str(keeper.get("pane", "")), editor)
+        return TerminalRecord(session, program, keeper.get("pid", 0), pane, editor)
+
+
+def _is_of(pane: Pane, run_id: str, terminal: TerminalRecord) -> bool:
+    """Tmux's own note of whose it is counts beside the keeper's."""
+    return pane.run == run_id and pane.pid == terminal.pid
 
 
 def _fit_to_type(run_id: str, screen: Screen) -> Screen:
@@ -358,19 +366,23 @@ def _until(is_so: Callable[[], bool], seconds: float) -> bool:
 
 
 def _is_same(expected: str, asks: str) -> bool:
-    """Also in the words of a hook, `Bash: COMMAND`, where the dialog has that command."""
+    """Whether both ask for the same, also in a hook's words: `Bash: COMMAND` for a dialog with that command."""
     about = expected.partition(": ")[2] or expected
     return "".join(about.split()) in "".join(asks.split())
 
 
 def _no_dialog(run_id: str, screen: Screen) -> Refused:
-    asks = "asks something else on its screen" if screen.state is ScreenState.WANTS else ""
-    what = asks or "asks for no permission now"
-    fix = (
-        f"Answer it there: fleet attach {run_id}"
-        if asks
-        else f"See what it does: fleet explain {run_id}"
-    )
+    match screen.state:
+        case ScreenState.WANTS:
+            what, fix = (
+                "asks something else on its screen",
+                f"Answer it there: fleet attach {run_id}",
+            )
+        case ScreenState.FIRST_START:
+            what = "asks for no permission: it shows the first-start screen of its program"
+            fix = f"Answer it there: fleet attach {run_id}"
+        case _:
+            what, fix = "asks for no permission now", f"See what it does: fleet explain {run_id}"
     return Refused(f"{run_id} {what}.", fix=fix, code="no_dialog")
 
 
@@ -401,6 +413,6 @@ def _lock(fd: int, run_id: str) -> None:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_bytes()))
-    except (FileNotFoundError, ValueError, TypeError):
+        return dict(json.loads(read_regular(path)))
+    except (OSError, ValueError, TypeError):
         return {}

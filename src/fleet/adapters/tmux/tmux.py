@@ -86,7 +86,7 @@ class Tmux:
         return self._prefix + "_".join(word for word in (_legal(run_id), words) if word)
 
     def version(self) -> str:
-        """As tmux writes it: `3.3a`. Raise `Unavailable` when tmux is not installed."""
+        """The version as tmux writes it: `3.3a`. Raise `Unavailable` when tmux is not installed."""
         self._version = self._version or self._run(["-V"]).strip().partition(" ")[2]
         return self._version
 
@@ -121,7 +121,7 @@ class Tmux:
         return [pane for pane in panes if pane.run]
 
     def look(self, pane: str) -> Pane | None:
-        """None when there is no such pane."""
+        """The pane; None when there is no such pane."""
         try:
             return _pane(self._ask(["display-message", "-p", "-t", pane, PANE]))
         except _NoSuchError:
@@ -253,7 +253,7 @@ class _NoSuchError(Exception):
 
 
 def _environment() -> dict[str, str]:
-    """For the server and its programs: no secrets, and no mark of a run that started it."""
+    """The environment of the tmux server: no secrets, and no mark of the run that started it."""
     inherited = {
         name: os.environ[name] for name in ("HOME", "USER", "LOGNAME") if name in os.environ
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from fleet.config import legacy, trust
 from fleet.config.commands import init_files as starter
-from fleet.config.commands.set import Change, Context, apply
+from fleet.config.commands.set import Change, SettingFiles, apply
 from fleet.config.files.problems import Problems
 from fleet.config.files.write import only_writer, write_whole
 from fleet.config.keys import table
@@ -14,7 +15,7 @@ from fleet.config.keys.kinds import Wrong, take
 from fleet.config.keys.lookup import resolve
 from fleet.config.loader import file_layer
 from fleet.config.places import PROJECT_FILE, USER_FILE, find_project, user_home
-from fleet.config.project_kind import Ollama, find_ollama, kind_of, set_up
+from fleet.config.project_kind import FoundOllama, find_ollama, kind_of, set_up
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused, Unavailable
 
@@ -31,7 +32,7 @@ class Begun(NamedTuple):
     file: Path | None
     kept: bool
     kind: str = ""
-    ollama: Ollama | None = None
+    ollama: FoundOllama | None = None
     backup: Path | None = None
     coders: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class Wishes(NamedTuple):
     approve: Callable[[tuple[str, ...]], bool] = lambda _: False
 
 
-def begin_project(context: Context, wishes: Wishes) -> Begun:
+def begin_project(context: SettingFiles, wishes: Wishes) -> Begun:
     """Write the project's fleet.yaml, unless it is there and `force` is not given."""
     output = wishes.output
     root = find_project(context.cwd)
@@ -85,21 +86,23 @@ def begin_project(context: Context, wishes: Wishes) -> Begun:
         return Begun(None, kept=False)  # a fleet.yaml there would be that of everything below
     root = root or context.cwd
     file = context.cwd / output if output is not None else root / PROJECT_FILE
-    there = file.exists() or file.is_symlink()
-    if there and not wishes.force:
+    exists = file.exists() or file.is_symlink()
+    if exists and not wishes.force:
         if output is not None:
             raise Refused(f"{output} already exists.", fix="--force replaces it.")
         return Begun(file, kept=True)
     if file.is_dir() or not file.parent.is_dir():
-        what = "is a directory" if file.is_dir() else "cannot be written: its directory is missing"
-        raise BadInput(f"{output or file} {what}.")
+        if file.is_dir():
+            raise BadInput(f"{output or file} is a directory.", fix="Add the name of a file.")
+        message = f"{output or file} cannot be written: its directory is missing."
+        raise BadInput(message, fix=f"mkdir -p {shlex.quote(str(file.parent))}")
     kind = wishes.kind or kind_of(root)
     work = set_up(kind, root)
     wanted = bool(work.setup) and wishes.approve(work.setup)
-    machine = starter.There(wishes.coders, find_ollama(context.env), wanted)
+    machine = starter.MachineTools(wishes.coders, find_ollama(context.env), wanted)
     text = starter.project_file(root.name or "fleet", kind, work, machine)
     with only_writer(context.home):
-        backup = _set_aside(file) if there else None
+        backup = _set_aside(file) if exists else None
         write_whole(file, text.encode())
         _trust(file, context)
     return Begun(
@@ -118,7 +121,7 @@ def _set_aside(file: Path) -> Path:
     return backup
 
 
-def _trust(file: Path, context: Context) -> None:
+def _trust(file: Path, context: SettingFiles) -> None:
     """The user who has just had the file written trusts what it says."""
     layer = file_layer(table.PROJECT, file, context.cwd, {}, Problems())
     untrusted = trust.values(trust.asked_by(layer))
@@ -126,17 +129,17 @@ def _trust(file: Path, context: Context) -> None:
         trust.record(context.home, file, untrusted)
 
 
-def migrate(context: Context, begun: Begun) -> list[Imported]:
+def migrate(context: SettingFiles, begun: Begun) -> list[Imported]:
     """Take over what older files say and ours do not; the files themselves stay as they are."""
     project = find_project(context.cwd) or (begun.file.parent if begun.file else None)
-    there = legacy.sources(context.home, project, user_home(context.env))
-    wanted = [legacy.read(source) for source in there]  # all must be readable before any is taken
+    sources = legacy.sources(context.home, project, user_home(context.env))
+    wanted = [legacy.read(source) for source in sources]  # all must be readable before any is taken
     claimed: set[table.Path] = set()
     return [_take(legacy_file, context, begun, claimed) for legacy_file in wanted]
 
 
 def _take(
-    legacy_file: legacy.Import, context: Context, begun: Begun, claimed: set[table.Path]
+    legacy_file: legacy.Import, context: SettingFiles, begun: Begun, claimed: set[table.Path]
 ) -> Imported:
     layer = legacy_file.source.layer
     file = begun.file if layer == table.PROJECT else None

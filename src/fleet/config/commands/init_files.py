@@ -13,7 +13,7 @@ from fleet.domain.data import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.config.project_kind import Kind, Ollama
+    from fleet.config.project_kind import FoundOllama, ProjectKind
 
 HEAVY, SMALL = "qwen2.5-coder:32b", "qwen2.5-coder:7b"
 
@@ -78,15 +78,15 @@ NO_NODES = f"""\
 """
 
 
-class There(NamedTuple):
+class MachineTools(NamedTuple):
     """What this machine has, and whether a person wants the set-up commands."""
 
     coders: tuple[str, ...] = ()
-    ollama: Ollama | None = None
+    ollama: FoundOllama | None = None
     set_up: bool = False
 
 
-def project_file(name: str, kind: str, work: Kind, there: There) -> str:
+def project_file(name: str, kind: str, work: ProjectKind, machine: MachineTools) -> str:
     """A fleet.yaml that is valid as it is, and whose agents work with what is there."""
     return "\n".join(
         [
@@ -94,30 +94,30 @@ def project_file(name: str, kind: str, work: Kind, there: There) -> str:
             "project:",
             f"  name: {rendered(name)}",
             "",
-            _compute(there.ollama) if there.ollama is not None else NO_NODES,
-            _agents(there),
+            _compute(machine.ollama) if machine.ollama is not None else NO_NODES,
+            _agents(machine),
             f"# How a new worktree is made ready ({kind} project).",
             "workspace:",
             *_items("credential_files", work.credential_files),
-            *(_items("setup", work.setup) if there.set_up else _commented(work.setup)),
+            *(_items("setup", work.setup) if machine.set_up else _commented(work.setup)),
             "",
         ]
     )
 
 
-def _agents(there: There) -> str:
-    """With the first coder that is installed, and with models only where a node serves them."""
-    coder = there.coders[0] if there.coders else Settings().coder
+def _agents(machine: MachineTools) -> str:
+    """The agents, with the first coder that is installed, and models only where a node serves them."""
+    coder = machine.coders[0] if machine.coders else Settings().coder
     lines = AGENTS.replace("CODER", coder).splitlines()
     if coder != "claude":  # the names are those of its tools; others heed `permissions`
         lines = [line for line in lines if not line.startswith("    tools: ")]
-    if there.ollama is None:
+    if machine.ollama is None:
         lines = [line for line in lines if not line.startswith("    model: ")]
-    head = [] if there.coders else ["# No coding program was found: `fleet coders` lists them."]
+    head = [] if machine.coders else ["# No coding program was found: `fleet coders` lists them."]
     return "\n".join([*head, *lines, ""])
 
 
-def _compute(ollama: Ollama) -> str:
+def _compute(ollama: FoundOllama) -> str:
     models = ollama.models
     heavy, small = (models[0], models[-1]) if models else (HEAVY, SMALL)
     if models:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.config.files.problems import InvalidConfig
 from fleet.config.files.write import only_writer, write_whole
-from fleet.config.files.yaml_edit import drop, put
+from fleet.config.files.yaml_edit import drop, put, stated
 from fleet.config.keys import table
 from fleet.config.keys.kinds import Wrong
 from fleet.config.keys.lookup import resolve
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fleet.config.loader import Loaded
 
 
-class Context(NamedTuple):
+class SettingFiles(NamedTuple):
     """Where a command runs."""
 
     cwd: Path
@@ -54,7 +54,7 @@ class Context(NamedTuple):
 class Change(NamedTuple):
     """`value` may be UNSET: the file says nothing about it any more."""
 
-    key: table.Key
+    key: table.SettingKey
     path: table.Path
     value: Any
 
@@ -63,7 +63,7 @@ UNSET = object()
 
 
 def parsed(assignment: str) -> Change:
-    """From `key=value`; raise `BadInput`."""
+    """Read `key=value`; raise `BadInput`."""
     name, equals, text = assignment.partition("=")
     if not equals:
         fix = "Write KEY=VALUE, such as max_concurrent=5."
@@ -79,7 +79,12 @@ def parsed(assignment: str) -> Change:
 
 
 def apply(
-    changes: Sequence[Change], *, file: Path, layer: str, context: Context, trusting: bool = True
+    changes: Sequence[Change],
+    *,
+    file: Path,
+    layer: str,
+    context: SettingFiles,
+    trusting: bool = True,
 ) -> Loaded | None:
     """Write them to the file; the result is None when it was, and still is, wrong elsewhere.
 
@@ -102,9 +107,9 @@ def apply(
         write_whole(
             file, text.encode(), mode=None if file.exists() or layer == table.PROJECT else 0o600
         )
-        was, now = before[0], after[0]
-        if trusting and was is not None and was.trusted and now is not None and not now.trusted:
-            record(context.home, file, values(now.asked))
+        was, new = before[0], after[0]
+        if trusting and was is not None and was.trusted and new is not None and not new.trusted:
+            record(context.home, file, values(new.asked))
     return _examine(file, layer, context, {})[0]
 
 
@@ -115,7 +120,7 @@ def _refuse_fresh(before: Problems, after: Problems) -> None:
         raise InvalidConfig(fresh)
 
 
-def _without_later_layers(context: Context, layer: str) -> Context:
+def _without_later_layers(context: SettingFiles, layer: str) -> SettingFiles:
     """Where nothing hides a value of this layer: outside any project, without our variables."""
     ours = ("FLEET_", *ALIASES)
     env = {name: value for name, value in context.env.items() if not name.startswith(ours)}
@@ -131,6 +136,12 @@ def rewritten(text: str, changes: Sequence[Change], *, name: str = "the file") -
         else:
             text = put(text, _written(change), change.value, name=name)
     return text
+
+
+def stated_in(file: Path, setting: str) -> tuple[Any, ...]:
+    """What the file says about it, alone in a tuple; an empty one: nothing."""
+    key, path = resolve(setting)
+    return stated(_text(file), _written(Change(key, path, UNSET)), name=file.name)
 
 
 def _text(file: Path) -> str:
@@ -152,7 +163,7 @@ def _written(change: Change) -> list[table.Path]:
 
 
 def _examine(
-    file: Path, layer: str, context: Context, texts: Mapping[Path, str]
+    file: Path, layer: str, context: SettingFiles, texts: Mapping[Path, str]
 ) -> tuple[Loaded | None, Problems]:
     named = layer == table.PROJECT and file.exists()
     return examine(

@@ -6,10 +6,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from fleet.config.files.problems import Place
+from fleet.config.files.problems import SettingPlace
 from fleet.config.keys import table
 from fleet.config.keys.kinds import LISTS, Wrong, take
-from fleet.config.keys.table import Key, Path
+from fleet.config.keys.table import Path, SettingKey
 from fleet.config.layers import Layer, Leaf, Origin
 from fleet.domain.errors import nearest
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
     from fleet.config.files.problems import Problems
-    from fleet.config.files.yaml_read import Item
+    from fleet.config.files.yaml_read import YamlItem
 
 
 class FileReader:
@@ -30,28 +30,34 @@ class FileReader:
         self.layer, self.name, self.base, self.problems = layer, name, base, problems
         self.layer_values = Layer({}, {})
 
-    def read(self, root: Item | None) -> Layer:
+    def read(self, root: YamlItem | None) -> Layer:
         if root is not None:
             self.section(root, tree(), (), ())
         return self.layer_values
 
-    def section(self, item: Item, below: dict[str, Any], written: Path, path: Path) -> None:
+    def section(self, item: YamlItem, below: dict[str, Any], written: Path, path: Path) -> None:
         if item.value is None:
             return
         if not isinstance(item.value, dict):
-            self.wrong(item, written, "needs `name: value` lines.")
+            listed = isinstance(item.value, list) and "*" in below
+            fix = (
+                "Give each entry a name of your choice: `NAME: …` instead of `- …`."
+                if listed
+                else ""
+            )
+            self.wrong(item, written, "needs `name: value` lines.", fix)
             return
         for name, child in item.value.items():
-            here = (*written, name)
+            child_path = (*written, name)
             spec = below.get(name, below.get("*"))
             if not path and name.startswith("x-"):
                 continue  # a place for anchors
             if spec is None:
-                self.unknown(child, here, below)
-            elif name in below or self.named_safely(child, here, path[-1]):
-                self.one(child, spec, here, self.moved(item, child, (*path, name)))
+                self.unknown(child, child_path, below)
+            elif name in below or self.named_safely(child, child_path, path[-1]):
+                self.one(child, spec, child_path, self.moved(item, child, (*path, name)))
 
-    def moved(self, item: Item, child: Item, path: Path) -> Path:
+    def moved(self, item: YamlItem, child: YamlItem, path: Path) -> Path:
         """`gateway` is also accepted at the top; both places in one file are an error."""
         to = table.MOVED.get(path)
         if to is None:
@@ -62,17 +68,17 @@ class FileReader:
             self.wrong(child, path, f"is given here and as `{'.'.join(to)}`.", fix)
         return to
 
-    def one(self, item: Item, spec: Any, written: Path, path: Path) -> None:
+    def one(self, item: YamlItem, spec: Any, written: Path, path: Path) -> None:
         if isinstance(spec, str):
             self.without_effect(item, spec, written, path)
-        elif isinstance(spec, Key):
+        elif isinstance(spec, SettingKey):
             self.leaf(item, spec, written, path)
         else:
             if len(path) == 2 and path[0] in table.NAMES:
-                self.layer_values.entries[path] = Place(self.name, item.line)
+                self.layer_values.entries[path] = SettingPlace(self.name, item.line)
             self.section(item, spec, written, path)
 
-    def leaf(self, item: Item, key: Key, written: Path, path: Path) -> None:
+    def leaf(self, item: YamlItem, key: SettingKey, written: Path, path: Path) -> None:
         if item.value is None:
             return
         if self.layer not in key.layers:
@@ -85,7 +91,7 @@ class FileReader:
             other = self.layer_values.leaves[path].origin.place.line
             self.wrong(item, written, f"means the same as line {other}.", "Keep one of them.")
             return
-        origin = Origin(self.layer, Place(self.name, item.line))
+        origin = Origin(self.layer, SettingPlace(self.name, item.line))
         try:
             value = take(key, _plain(item, one=key.kind in LISTS and written[-1] in key.also))
         except Wrong as wrong:
@@ -94,7 +100,7 @@ class FileReader:
         else:
             self.layer_values.leaves[path] = Leaf(key, value, origin, self.base, ".".join(written))
 
-    def without_effect(self, item: Item, words: str, written: Path, path: Path) -> None:
+    def without_effect(self, item: YamlItem, words: str, written: Path, path: Path) -> None:
         """A setting of an older tool, which did nothing there. To ask for nothing is no mistake."""
         pattern = ".".join((path[0], "*", *path[2:]) if path[0] in table.NAMES else path)
         if item.value in (None, False):
@@ -102,30 +108,30 @@ class FileReader:
         if pattern in table.REFUSED:
             self.wrong(item, written, "is not something that Fleet does.", words)
         else:
-            where = Place(self.name, item.line)
+            where = SettingPlace(self.name, item.line)
             self.problems.warn(where, ".".join(written), f"is not needed: {words}.")
 
-    def unknown(self, item: Item, written: Path, below: dict[str, Any]) -> None:
+    def unknown(self, item: YamlItem, written: Path, below: dict[str, Any]) -> None:
         known = [name for name in below if name != "*"]
         fix = nearest(written[-1], known) or f"It may be {', '.join(sorted(known))}."
         self.wrong(item, written, "is not a setting.", fix)
 
-    def named_safely(self, item: Item, written: Path, section: str) -> bool:
+    def named_safely(self, item: YamlItem, written: Path, section: str) -> bool:
         rule = table.NAMES.get(section)
         if rule is None or re.fullmatch(rule.pattern, written[-1]):
             return True
         self.wrong(item, written, f"'{written[-1]}' is not a safe name.", f"Use {rule.words}.")
         return False
 
-    def wrong(self, item: Item, written: Path, message: str, fix: str = "") -> None:
-        self.problems.add(Place(self.name, item.line), ".".join(written), message, fix)
+    def wrong(self, item: YamlItem, written: Path, message: str, fix: str = "") -> None:
+        self.problems.add(SettingPlace(self.name, item.line), ".".join(written), message, fix)
 
 
 def _indexed(written: Path, index: int | None) -> Path:
     return written if index is None else (*written[:-1], f"{written[-1]}[{index}]")
 
 
-def _plain(item: Item, *, one: bool) -> Any:
+def _plain(item: YamlItem, *, one: bool) -> Any:
     """The value without its lines; `fallback: small` is `fallbacks: [small]`."""
     if isinstance(item.value, list):
         return [_plain(child, one=False) for child in item.value]

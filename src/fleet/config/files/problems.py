@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Place(NamedTuple):
+class SettingPlace(NamedTuple):
     """A file as a person would name it (or a variable, or a flag), and the line if it has one."""
 
     name: str
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 class Problem(NamedTuple):
-    place: Place
+    place: SettingPlace
     path: str  # of the setting; empty for the whole file
     message: str
     fix: str = ""
@@ -51,12 +51,12 @@ class Problems:
         self.all: list[Problem] = []
         self.warnings: list[str] = []
 
-    def add(self, at: Place, path: str, message: str, fix: str = "") -> None:
+    def add(self, at: SettingPlace, path: str, message: str, fix: str = "") -> None:
         problem = Problem(at, path, message, fix)
         if problem not in self.all:
             self.all.append(problem)
 
-    def warn(self, at: Place, path: str, message: str) -> None:
+    def warn(self, at: SettingPlace, path: str, message: str) -> None:
         line = str(Problem(at, path, message))
         if line not in self.warnings:
             self.warnings.append(line)

@@ -23,7 +23,7 @@ PLAIN = re.compile(rf"(?![-@%=+]){WORD}(?: {WORD})*")
 ALIAS = re.compile(r"\s*:\s*(\*[^\s,\]}]+)")
 
 
-class Span(NamedTuple):
+class LineSpan(NamedTuple):
     start: int
     end: int
     text: str
@@ -76,6 +76,17 @@ def drop(text: str, paths: Sequence[Path], *, name: str = "the file") -> str:
     return bom + changed
 
 
+def stated(text: str, paths: Sequence[Path], *, name: str = "the file") -> tuple[Any, ...]:
+    """What the first of `paths` that is there says, alone in a tuple; an empty one: none is there."""
+    data = _data(text.removeprefix("\ufeff"), name) or {}
+    path = next((p for p in paths if _has(data, p)), None)
+    if path is None:
+        return ()
+    for step in path:
+        data = data[step]
+    return (data,)
+
+
 def _not_alone(path: Path) -> BadInput:
     return BadInput(
         f"{'.'.join(path)}: the file is written so that this cannot be changed on its own.",
@@ -94,7 +105,7 @@ def _without(data: Any, path: Path) -> Any:
     return mapping
 
 
-def _pair(text: str, root: yaml.Node | None, path: Path) -> Span:
+def _pair(text: str, root: yaml.Node | None, path: Path) -> LineSpan:
     """The lines of the setting, or of the outermost section that has nothing else."""
     pairs: list[tuple[yaml.Node, yaml.Node]] = []
     node = root
@@ -108,7 +119,7 @@ def _pair(text: str, root: yaml.Node | None, path: Path) -> Span:
     leaf = _leaf(value)
     end = max(_end(key), _end(value))
     ends_a_line = isinstance(leaf, yaml.ScalarNode) and leaf.style in {"|", ">"}
-    return Span(start, end if ends_a_line else _line_end(text, end), "")
+    return LineSpan(start, end if ends_a_line else _line_end(text, end), "")
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -148,7 +159,7 @@ def _with(data: Any, path: Path, value: Any) -> Any:
     return mapping
 
 
-def _change(text: str, root: yaml.Node | None, path: Path, value: Any) -> Span:
+def _change(text: str, root: yaml.Node | None, path: Path, value: Any) -> LineSpan:
     if not isinstance(root, yaml.MappingNode):
         return _append(text, len(text), 0, path, value)
     node = root
@@ -165,38 +176,38 @@ def _change(text: str, root: yaml.Node | None, path: Path, value: Any) -> Span:
     raise AssertionError("a path has a name")
 
 
-def _replace(text: str, key: yaml.Node, value_node: yaml.Node, value: Any) -> Span:
+def _replace(text: str, key: yaml.Node, value_node: yaml.Node, value: Any) -> LineSpan:
     column = value_node.start_mark.column
     block = isinstance(value_node, yaml.SequenceNode) and not value_node.flow_style
     if not block or not isinstance(value, (list, tuple)) or value_node.start_mark.index < _end(key):
         return _fill(text, key, value_node, rendered(value))
     if not value:
         deeper = "  " if column <= key.start_mark.column else ""
-        return Span(value_node.start_mark.index, _end(value_node), f"{deeper}[]")
+        return LineSpan(value_node.start_mark.index, _end(value_node), f"{deeper}[]")
     lines = (_newline(text) + " " * column).join(f"- {rendered(item)}" for item in value)
-    return Span(value_node.start_mark.index, _end(value_node), lines)
+    return LineSpan(value_node.start_mark.index, _end(value_node), lines)
 
 
-def _fill(text: str, key: yaml.Node, value_node: yaml.Node, new: str) -> Span:
+def _fill(text: str, key: yaml.Node, value_node: yaml.Node, new: str) -> LineSpan:
     if value_node.start_mark.index < _end(key):  # an alias: its node is elsewhere
         match = ALIAS.match(text, _end(key))
-        return Span(*match.span(1), new) if match else Span(0, 0, new)
+        return LineSpan(*match.span(1), new) if match else LineSpan(0, 0, new)
     start, end = value_node.start_mark.index, _end(value_node)
     if start == end:
-        return Span(start, start, f" {new}")
+        return LineSpan(start, start, f" {new}")
     if isinstance(value_node, yaml.ScalarNode) and value_node.style in {"|", ">"}:
         end = start + len(text[start:end].rstrip())
-    return Span(start, end, new)
+    return LineSpan(start, end, new)
 
 
-def _insert(text: str, node: yaml.MappingNode, path: Path, value: Any) -> Span:
+def _insert(text: str, node: yaml.MappingNode, path: Path, value: Any) -> LineSpan:
     last = node.value[-1][1] if node.value else None
     if node.flow_style:
         flow = _flow(path, value)[1:-1]
         if last is None:
-            return Span(node.end_mark.index - 1, node.end_mark.index - 1, flow)
+            return LineSpan(node.end_mark.index - 1, node.end_mark.index - 1, flow)
         end = max(_end(last), _end(node.value[-1][0]))
-        return Span(end, end, f", {flow}")
+        return LineSpan(end, end, f", {flow}")
     column = node.value[0][0].start_mark.column
     leaf = _leaf(node)
     end = max(_end(leaf), _end(node.value[-1][0]))
@@ -206,14 +217,14 @@ def _insert(text: str, node: yaml.MappingNode, path: Path, value: Any) -> Span:
     return _append(text, end, column, path, value)
 
 
-def _append(text: str, at: int, column: int, path: Path, value: Any) -> Span:
+def _append(text: str, at: int, column: int, path: Path, value: Any) -> LineSpan:
     newline = _newline(text)
     before = newline if at and text[at - 1] not in "\r\n" else ""
     lines = []
     for depth, name in enumerate(path):
         tail = f" {rendered(value)}" if depth == len(path) - 1 else ""
         lines.append(f"{' ' * (column + 2 * depth)}{rendered(name)}:{tail}{newline}")
-    return Span(at, at, before + "".join(lines))
+    return LineSpan(at, at, before + "".join(lines))
 
 
 def _line_end(text: str, at: int) -> int:

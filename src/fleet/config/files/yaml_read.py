@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fleet.config.files.problems import Place
+from fleet.config.files.problems import SettingPlace
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
@@ -26,22 +26,22 @@ STR, NULL, BOOL, INT, FLOAT, STAMP, MERGE = (
 )
 
 
-class Item(NamedTuple):
+class YamlItem(NamedTuple):
     """`value` is None, bool, int, float, str, a list of Items or a dict of Items by text."""
 
     value: Any
     line: int
 
 
-class _Stop(Exception):
+class _Unreadable(Exception):
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
         self.line = line
 
 
-def load_file(path: Path, name: str, problems: Problems) -> Item | None:
-    """None when there is nothing in it, or when it cannot be read: that is then a problem."""
-    at = Place(name)
+def load_file(path: Path, name: str, problems: Problems) -> YamlItem | None:
+    """The file's content; None when it is empty, or cannot be read, which is noted as a problem."""
+    at = SettingPlace(name)
     try:
         data = path.read_bytes()
     except IsADirectoryError:
@@ -57,21 +57,21 @@ def load_file(path: Path, name: str, problems: Problems) -> Item | None:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problems.add(Place(name, line), "", "is not UTF-8 text.", "Save it as UTF-8.")
+        problems.add(SettingPlace(name, line), "", "is not UTF-8 text.", "Save it as UTF-8.")
         return None
     return load_text(text, name, problems)
 
 
-def load_text(text: str, name: str, problems: Problems) -> Item | None:
+def load_text(text: str, name: str, problems: Problems) -> YamlItem | None:
     try:
         root = _compose(text)
-        return None if root is None else _Reader(name, problems).item(root, ())
+        return None if root is None else _YamlReader(name, problems).item(root, ())
     except yaml.YAMLError as error:
         problems.add(*_syntax(error, text, name))
-    except _Stop as stop:
-        problems.add(Place(name, stop.line), "", str(stop))
+    except _Unreadable as stop:
+        problems.add(SettingPlace(name, stop.line), "", str(stop))
     except RecursionError:
-        problems.add(Place(name), "", "is nested too deeply.")
+        problems.add(SettingPlace(name), "", "is nested too deeply.")
     return None
 
 
@@ -95,10 +95,10 @@ def _refuse_depths(text: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise _Stop(event.start_mark.line + 1, "is nested too deeply.")
+            raise _Unreadable(event.start_mark.line + 1, "is nested too deeply.")
 
 
-def _syntax(error: yaml.YAMLError, text: str, name: str) -> tuple[Place, str, str, str]:
+def _syntax(error: yaml.YAMLError, text: str, name: str) -> tuple[SettingPlace, str, str, str]:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line = mark.line + 1 if mark is not None else 0
     if mark is None and isinstance(error, yaml.reader.ReaderError):
@@ -109,7 +109,7 @@ def _syntax(error: yaml.YAMLError, text: str, name: str) -> tuple[Place, str, st
         fix = "Indent with spaces, not with tabs."
     elif "mapping values are not allowed" in reason:
         fix = "Put quotes around a text that holds ': '."
-    return Place(name, line), "", f"is not valid YAML: {' '.join(reason.split())}.", fix
+    return SettingPlace(name, line), "", f"is not valid YAML: {' '.join(reason.split())}.", fix
 
 
 def _line_of(text: str, line: int) -> str:
@@ -118,26 +118,26 @@ def _line_of(text: str, line: int) -> str:
     return wanted[: len(wanted) - len(wanted.lstrip())]
 
 
-class _Reader:
+class _YamlReader:
     def __init__(self, name: str, problems: Problems) -> None:
         self.name, self.problems = name, problems
         self.values = 0
 
-    def item(self, node: yaml.Node, path: tuple[str, ...]) -> Item:
+    def item(self, node: yaml.Node, path: tuple[str, ...]) -> YamlItem:
         line = node.start_mark.line + 1
         self.values += 1
         if self.values > MOST_VALUES or len(path) > DEEPEST:
-            raise _Stop(line, "is too large when its aliases are expanded.")
+            raise _Unreadable(line, "is too large when its aliases are expanded.")
         if isinstance(node, yaml.MappingNode):
-            return Item(self.mapping(node, path), line)
+            return YamlItem(self.mapping(node, path), line)
         if isinstance(node, yaml.SequenceNode):
             items = [self.item(child, (*path, f"[{i}]")) for i, child in enumerate(node.value)]
-            return Item(items, line)
-        return Item(self.scalar(node, path), line)
+            return YamlItem(items, line)
+        return YamlItem(self.scalar(node, path), line)
 
-    def mapping(self, node: yaml.MappingNode, path: tuple[str, ...]) -> dict[str, Item]:
-        own: dict[str, Item] = {}
-        merged: dict[str, Item] = {}
+    def mapping(self, node: yaml.MappingNode, path: tuple[str, ...]) -> dict[str, YamlItem]:
+        own: dict[str, YamlItem] = {}
+        merged: dict[str, YamlItem] = {}
         for key, value in node.value:
             if key.tag == MERGE:
                 for inherited, item in self.merged(value, path):
@@ -149,26 +149,26 @@ class _Reader:
             line = key.start_mark.line + 1
             if name in own:
                 message = f"is there twice; the first is on line {own[name].line}."
-                self.problems.add(Place(self.name, line), dotted((*path, name)), message)
+                self.problems.add(SettingPlace(self.name, line), dotted((*path, name)), message)
                 continue
             own[name] = self.item(value, (*path, name))._replace(line=line)
         return {**{name: item for name, item in merged.items() if name not in own}, **own}
 
-    def merged(self, node: yaml.Node, path: tuple[str, ...]) -> list[tuple[str, Item]]:
+    def merged(self, node: yaml.Node, path: tuple[str, ...]) -> list[tuple[str, YamlItem]]:
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        pairs: list[tuple[str, Item]] = []
+        pairs: list[tuple[str, YamlItem]] = []
         for child in nodes:
             if not isinstance(child, yaml.MappingNode):
-                at = Place(self.name, node.start_mark.line + 1)
+                at = SettingPlace(self.name, node.start_mark.line + 1)
                 self.problems.add(at, dotted((*path, "<<")), "can only merge mappings.")
                 continue
             if len(path) > DEEPEST:
-                raise _Stop(node.start_mark.line + 1, "merges into itself.")
+                raise _Unreadable(node.start_mark.line + 1, "merges into itself.")
             pairs += self.item(child, (*path, "")).value.items()
         return pairs
 
     def key(self, node: yaml.Node, path: tuple[str, ...]) -> str | None:
-        at = Place(self.name, node.start_mark.line + 1)
+        at = SettingPlace(self.name, node.start_mark.line + 1)
         if not isinstance(node, yaml.ScalarNode):
             self.problems.add(at, dotted(path), "has a key that is not text.")
         elif node.tag not in {STR, STAMP}:
@@ -195,7 +195,7 @@ class _Reader:
                     return _maker().construct_yaml_float(node)
         except (ValueError, KeyError):
             return node.value
-        at = Place(self.name, node.start_mark.line + 1)
+        at = SettingPlace(self.name, node.start_mark.line + 1)
         self.problems.add(at, dotted(path), f"has the tag {node.tag}, which is not supported.")
         return None
 
@@ -208,7 +208,7 @@ def dotted(path: tuple[str, ...]) -> str:
     return ".".join(path).replace(".[", "[")
 
 
-def plain(item: Item) -> Any:
+def plain(item: YamlItem) -> Any:
     """The value without its lines."""
     if isinstance(item.value, dict):
         return {name: plain(child) for name, child in item.value.items()}

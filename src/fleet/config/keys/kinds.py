@@ -13,7 +13,7 @@ from fleet.domain.errors import nearest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.config.keys.table import Key
+    from fleet.config.keys.table import SettingKey
 
 # Patterns are compiled when they are first used: start-up time.
 CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
@@ -34,7 +34,7 @@ class Wrong(Exception):
         self.message, self.fix, self.index = message, fix, index
 
 
-def take(key: Key, raw: Any) -> Any:
+def take(key: SettingKey, raw: Any) -> Any:
     """The value, checked; raise `Wrong`."""
     return KINDS[key.kind](key, raw)
 
@@ -56,7 +56,7 @@ def described(raw: Any) -> str:
     return f"'{text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + '…'}'"
 
 
-def _text(_key: Key, raw: Any) -> str:
+def _text(_key: SettingKey, raw: Any) -> str:
     if not isinstance(raw, str):
         quoted = "" if isinstance(raw, (list, dict)) else f'Put it in quotes: "{_as_typed(raw)}".'
         raise Wrong(f"needs text, not {described(raw)}.", quoted)
@@ -69,7 +69,7 @@ def _as_typed(raw: Any) -> str:
     return described(raw).strip("'")
 
 
-def _line(key: Key, raw: Any) -> str:
+def _line(key: SettingKey, raw: Any) -> str:
     text = _text(key, raw)
     if key.default != "" and not text.strip():
         raise Wrong("is empty.")
@@ -78,14 +78,14 @@ def _line(key: Key, raw: Any) -> str:
     return text
 
 
-def _word(key: Key, raw: Any) -> str:
+def _word(key: SettingKey, raw: Any) -> str:
     text = _line(key, raw)
     if not re.fullmatch(WORD, text):
         raise Wrong(f"{described(text)} is not a name.", "Use letters, digits, '.', '_' and '-'.")
     return text
 
 
-def _choice(key: Key, raw: Any) -> str:
+def _choice(key: SettingKey, raw: Any) -> str:
     text = _text(key, raw)
     if text not in key.choices:
         listed = f"It may be {_or(key.choices)}."
@@ -99,37 +99,37 @@ def _or(words: tuple[str, ...]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _whole(key: Key, raw: Any) -> int:
+def _whole(key: SettingKey, raw: Any) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int):
         raise Wrong(f"needs a whole number{_range(key)}, not {described(raw)}.")
     return int(_within(key, raw))
 
 
-def _as_number(key: Key, raw: Any) -> float:
+def _as_number(key: SettingKey, raw: Any) -> float:
     if isinstance(raw, bool) or not isinstance(raw, (int, float)) or not math.isfinite(raw):
         raise Wrong(f"needs a number{_range(key)}, not {described(raw)}.")
     return _within(key, raw)
 
 
-def _within(key: Key, number: float) -> float:
+def _within(key: SettingKey, number: float) -> float:
     if (key.low is not None and number < key.low) or (key.high is not None and number > key.high):
         raise Wrong(f"needs a number{_range(key)}, not {number}.")
     return number
 
 
-def _range(key: Key) -> str:
+def _range(key: SettingKey) -> str:
     if key.low is not None and key.high is not None:
         return f" from {key.low} to {key.high}"
     return "" if key.low is None else f", at least {key.low}"
 
 
-def _flag(_key: Key, raw: Any) -> bool:
+def _flag(_key: SettingKey, raw: Any) -> bool:
     if not isinstance(raw, bool):
         raise Wrong(f"needs true or false, not {described(raw)}.")
     return raw
 
 
-def _texts(key: Key, raw: Any) -> tuple[str, ...]:
+def _texts(key: SettingKey, raw: Any) -> tuple[str, ...]:
     if not isinstance(raw, (list, tuple)):
         fix = f"Write [{raw}]." if isinstance(raw, str) and raw else ""
         raise Wrong(f"needs a list, not {described(raw)}.", fix)
@@ -148,7 +148,7 @@ def _texts(key: Key, raw: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _inside(key: Key, raw: Any) -> tuple[str, ...]:
+def _inside(key: SettingKey, raw: Any) -> tuple[str, ...]:
     files = _texts(key, raw)
     for index, name in enumerate(files):
         path = PurePosixPath(name)
@@ -163,7 +163,7 @@ def _inside(key: Key, raw: Any) -> tuple[str, ...]:
     return files
 
 
-def _networks(key: Key, raw: Any) -> tuple[str, ...]:
+def _networks(key: SettingKey, raw: Any) -> tuple[str, ...]:
     import ipaddress  # noqa: PLC0415 - only for a server behind a proxy
 
     texts = _texts(key, raw)
@@ -176,7 +176,7 @@ def _networks(key: Key, raw: Any) -> tuple[str, ...]:
     return texts
 
 
-def _pairs(key: Key, raw: Any) -> tuple[str, ...]:
+def _pairs(key: SettingKey, raw: Any) -> tuple[str, ...]:
     """`VALUE=MEANING`; the meaning is one of the key's choices, if it has any."""
     pairs = _texts(key._replace(choices=()), raw)
     for index, pair in enumerate(pairs):
@@ -189,18 +189,18 @@ def _pairs(key: Key, raw: Any) -> tuple[str, ...]:
     return pairs
 
 
-def _path(key: Key, raw: Any) -> str:
+def _path(key: SettingKey, raw: Any) -> str:
     return _line(key, raw)
 
 
-def _branch(key: Key, raw: Any) -> str:
+def _branch(key: SettingKey, raw: Any) -> str:
     text = _text(key, raw)
     if re.search(NOT_IN_BRANCH, text):
         raise Wrong(f"{described(text)} cannot begin a branch's name in git.", "Try 'fleet/'.")
     return text
 
 
-def _pattern(key: Key, raw: Any) -> str:
+def _pattern(key: SettingKey, raw: Any) -> str:
     text = _line(key, raw)
     try:
         re.compile(text)
@@ -209,7 +209,7 @@ def _pattern(key: Key, raw: Any) -> str:
     return text
 
 
-def _host(key: Key, raw: Any) -> str:
+def _host(key: SettingKey, raw: Any) -> str:
     text = _line(key, raw)
     if not re.fullmatch(HOST, text):
         fix = "Give a name or an address alone, such as 127.0.0.1; the port has its own setting."
@@ -217,7 +217,7 @@ def _host(key: Key, raw: Any) -> str:
     return text
 
 
-def _url(key: Key, raw: Any) -> str:
+def _url(key: SettingKey, raw: Any) -> str:
     from urllib.parse import urlsplit  # noqa: PLC0415 - only for files that name an address
 
     text = _line(key, raw).strip()
@@ -236,11 +236,11 @@ def _url(key: Key, raw: Any) -> str:
     if parts.username is not None or parts.password is not None:
         raise Wrong("holds a user or a password.", "Use `api_key: os.environ/NAME`.")
     if parts.query or parts.fragment or " " in text:
-        raise Wrong(f"{described(text)} has more than an address.", like)
+        raise Wrong(f"{described(text)} has more than a scheme, a host, a port and a path.", like)
     return text.rstrip("/")
 
 
-def _address(key: Key, raw: Any) -> str:
+def _address(key: SettingKey, raw: Any) -> str:
     """An http address with whatever path and query, a reference to one, or nothing."""
     text = _text(key, raw).strip()
     if not text:
@@ -253,7 +253,7 @@ def _address(key: Key, raw: Any) -> str:
     return text
 
 
-def _store(key: Key, raw: Any) -> str:
+def _store(key: SettingKey, raw: Any) -> str:
     text = _line(key, raw)
     if text.startswith(FROM_ENV):
         return _reference(text)
@@ -273,7 +273,7 @@ def _reference(text: str) -> str:
     return text
 
 
-def _variable(key: Key, raw: Any) -> str:
+def _variable(key: SettingKey, raw: Any) -> str:
     text = _line(key, raw)
     if not re.fullmatch(VARIABLE, text):
         fix = f"Use letters, digits and '_', such as {key.default}."
@@ -281,7 +281,7 @@ def _variable(key: Key, raw: Any) -> str:
     return text
 
 
-def _secret(key: Key, raw: Any) -> str:
+def _secret(key: SettingKey, raw: Any) -> str:
     text = _line(key, raw)
     if text.startswith(FROM_ENV):
         return _reference(text)
@@ -293,8 +293,8 @@ def _secret(key: Key, raw: Any) -> str:
     return text
 
 
-def _size(_key: Key, raw: Any) -> str:
-    """As it was written; `size_bytes` says how many bytes it is."""
+def _size(_key: SettingKey, raw: Any) -> str:
+    """The size as it was written; `size_bytes` says how many bytes it is."""
     text = str(raw).strip() if isinstance(raw, (str, int)) and not isinstance(raw, bool) else "?"
     if size_bytes(text) is None:
         raise Wrong(f"{described(raw)} is not an amount of memory.", "Write 24GB, or 16000MB.")
@@ -309,7 +309,7 @@ def size_bytes(text: str) -> int | None:
     return int(float(match[1]) * (1 << {"m": 20, "g": 30, "t": 40}[match[2].lower()]))
 
 
-def _mac(key: Key, raw: Any) -> str:
+def _mac(key: SettingKey, raw: Any) -> str:
     """YAML reads an address of digits alone as a number; quotes help."""
     text = _text(key, raw).strip()
     if text and not re.fullmatch(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}", text):
@@ -318,7 +318,7 @@ def _mac(key: Key, raw: Any) -> str:
     return text.lower().replace("-", ":")
 
 
-def _address_port(key: Key, raw: Any) -> str:
+def _address_port(key: SettingKey, raw: Any) -> str:
     text = _line(key, raw)
     host, _, port = text.partition(":")
     number = int(port) if re.fullmatch(r"\d{1,5}", port) else 0
@@ -327,7 +327,7 @@ def _address_port(key: Key, raw: Any) -> str:
     return text
 
 
-KINDS: dict[str, Callable[[Key, Any], Any]] = {
+KINDS: dict[str, Callable[[SettingKey, Any], Any]] = {
     "mac": _mac,
     "address_port": _address_port,
     "text": _text,

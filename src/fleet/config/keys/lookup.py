@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from fleet.config.keys.table import ENVIRONMENT, KEYS, MOVED, Key, Path
+from fleet.config.keys.table import ENVIRONMENT, KEYS, MOVED, Path, SettingKey
 from fleet.domain.errors import BadInput, nearest
 
 
-def variable(key: Key) -> str:
+def variable(key: SettingKey) -> str:
     """The environment variable of a setting, or nothing when it cannot have one."""
     if ENVIRONMENT not in key.layers:
         return ""
@@ -17,11 +17,11 @@ def variable(key: Key) -> str:
 
 
 @cache
-def by_path() -> dict[str, Key]:
+def by_path() -> dict[str, SettingKey]:
     return {key.path: key for key in KEYS}
 
 
-def resolve(path: str) -> tuple[Key, Path]:
+def resolve(path: str) -> tuple[SettingKey, Path]:
     """The setting that a dotted path names, older names too; raise `BadInput` when there is none."""
     for written, key in _patterns():
         match = written.fullmatch(path)
@@ -54,7 +54,7 @@ def _filled(pattern: str, names: tuple[str, ...]) -> Path:
 
 
 @cache
-def _patterns() -> list[tuple[re.Pattern[str], Key]]:
+def _patterns() -> list[tuple[re.Pattern[str], SettingKey]]:
     written = []
     for key in KEYS:
         head, _, last = key.path.rpartition(".")

@@ -11,12 +11,12 @@ from fleet.config.places import expand
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.config.keys.table import Key
+    from fleet.config.keys.table import SettingKey
 
 YES, NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
-def read(key: Key, text: str) -> Any:
+def read(key: SettingKey, text: str) -> Any:
     """A value typed as text, in a variable or for `config set`; raise `Wrong`."""
     if key.kind in LISTS:
         return take(key, _items(text))
@@ -50,7 +50,7 @@ def _number(text: str) -> Any:
     return text
 
 
-def display_value(key: Key, value: Any) -> Any:
+def display_value(key: SettingKey, value: Any) -> Any:
     """The value as it may be shown to anybody."""
     if key.kind == "private":
         return "***"
@@ -59,7 +59,7 @@ def display_value(key: Key, value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def final(key: Key, value: Any, *, base: Path, home: Path, env: Mapping[str, str]) -> Any:
+def final(key: SettingKey, value: Any, *, base: Path, home: Path, env: Mapping[str, str]) -> Any:
     """What the value means where it was written; raise `Wrong` for a variable that is not set."""
     if key.kind == "path":
         return _absolute(value, base, home, env)

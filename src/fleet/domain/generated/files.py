@@ -19,14 +19,14 @@ class File(NamedTuple):
     mode: int = 0o644
 
 
-class Known(NamedTuple):
+class WrittenFile(NamedTuple):
     """A file that we wrote. It has two hashes while a newer text is being written."""
 
     target: str
     hashes: tuple[str, ...]
 
 
-class Plan(NamedTuple):
+class WritePlan(NamedTuple):
     """`edited`: we wrote them, and a person changed them since. `foreign`: we never wrote them.
 
     `orphans` are no longer generated, but were edited, so they stay.
@@ -42,21 +42,21 @@ class Plan(NamedTuple):
 
 def plan(
     wanted: Sequence[File],
-    known: Mapping[str, Known],
-    there: Mapping[str, str],
+    known: Mapping[str, WrittenFile],
+    on_disk: Mapping[str, str],
     digest: Mapping[str, str],
     *,
     targets: Collection[str],
     force: bool = False,
     kept: Collection[str] = (),
-) -> Plan:
-    """`there`: the hash of every file that exists; `digest`: the hash of every wanted text.
+) -> WritePlan:
+    """`on_disk`: the hash of every file that exists; `digest`: the hash of every wanted text.
 
     `kept`: paths of these targets that are left as they are.
     """
     write, same, edited, foreign = [], [], [], []
     for file in wanted:
-        current = there.get(file.path)
+        current = on_disk.get(file.path)
         if current == digest[file.path]:
             same.append(file.path)
         elif current is None or force or is_ours(known.get(file.path), current):
@@ -66,14 +66,16 @@ def plan(
         else:
             foreign.append(file.path)
     keep = {file.path for file in wanted} | set(kept)
-    gone = [p for p, k in known.items() if k.target in targets and p not in keep and p in there]
-    prune = [p for p in gone if force or is_ours(known[p], there[p])]
-    orphans = [p for p in gone if p not in prune]
-    return Plan(
+    unwanted = [
+        p for p, k in known.items() if k.target in targets and p not in keep and p in on_disk
+    ]
+    prune = [p for p in unwanted if force or is_ours(known[p], on_disk[p])]
+    orphans = [p for p in unwanted if p not in prune]
+    return WritePlan(
         tuple(write), tuple(same), tuple(prune), tuple(edited), tuple(foreign), tuple(orphans)
     )
 
 
-def is_ours(known: Known | None, digest: str) -> bool:
+def is_ours(known: WrittenFile | None, digest: str) -> bool:
     """Whether the file is as we wrote it."""
     return known is not None and digest in known.hashes

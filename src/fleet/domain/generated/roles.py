@@ -53,7 +53,7 @@ def prompt_of(agent: Agent) -> str:
 
 
 def role_prompt(name: str, description: str) -> str:
-    """By the role in its name, and with its description."""
+    """The prompt of an agent, by the role in its name, with its description."""
     words = name.replace("_", "-").split("-")
     known = (ROLES.get(KIN.get(word, word)) for word in words)
     role = next(filter(None, known), "Do your part well, and nothing beside it.")

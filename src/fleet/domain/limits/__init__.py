@@ -1,4 +1,4 @@
-"""What a field of a request may hold: its type says so, as in `Annotated[str, Text(200)]`.
+"""What a field of a request may hold: its type says so, as in `Annotated[str, TextLimit(200)]`.
 
 `limits.check` refuses anything else, and the descriptions of HTTP and MCP are made from the same types, so
 that they cannot disagree. A type without a limit allows
@@ -12,14 +12,14 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from fleet.domain.data import NamedTuple
 
-LARGEST = (1 << 63) - 1  # integers in a store have 64 bits
+LARGEST_INTEGER = (1 << 63) - 1  # integers in a store have 64 bits
 # White space, as `str.isspace` has it, in a class of characters. What `\s` means differs: JSON Schema counts
 # U+FEFF, Python U+001C to U+001F and U+0085.
 BLANK = r"\t-\r\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-LONGEST = 1_000_000_000  # seconds: thirty years
+MOST_SECONDS = 1_000_000_000  # seconds: thirty years
 
 
-class Text(NamedTuple):
+class TextLimit(NamedTuple):
     """At most `most` characters, 0 for any number; with `some`, not only white space.
 
     `pattern`: what all of it matches. `what`: its name for people; else the field's. `example`: the fix.
@@ -40,8 +40,8 @@ class OneOf(NamedTuple):
 class Whole(NamedTuple):
     """A whole number, from `least` to `most`."""
 
-    least: int = -LARGEST - 1
-    most: int = LARGEST
+    least: int = -LARGEST_INTEGER - 1
+    most: int = LARGEST_INTEGER
     what: str = ""
     example: str = ""
 
@@ -54,11 +54,11 @@ class Items(NamedTuple):
     example: str = ""
 
 
-Limit = Text | OneOf | Whole | Items
-KINDS = (Text, OneOf, Whole, Items)
+Limit = TextLimit | OneOf | Whole | Items
+KINDS = (TextLimit, OneOf, Whole, Items)
 
-Name = Annotated[str, Text(200)]  # of a member, a team, an agent, a label
-SomeName = Annotated[str, Text(200, some=True)]
+Name = Annotated[str, TextLimit(200)]  # of a member, a team, an agent, a label
+SomeName = Annotated[str, TextLimit(200, some=True)]
 Rows = Annotated[int, Whole(1, 10_000, "limit")]  # in one reply
 
 

@@ -8,15 +8,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from fleet.domain.errors import BadInput, nearest
-from fleet.domain.limits import BLANK, LARGEST, Items, OneOf, Text, Whole, limit_of
+from fleet.domain.limits import BLANK, LARGEST_INTEGER, Items, OneOf, TextLimit, Whole, limit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Test = Callable[[str, Any], None]
 
-NOT_BLANK = re.compile(f"[^{BLANK}]")
-BROKEN = re.compile("[\0\ud800-\udfff]")  # a NUL, or half of a character
+NOT_BLANK = f"[^{BLANK}]"
 
 
 def check(request: object) -> None:
@@ -37,7 +36,7 @@ def _tests(kind: Any) -> tuple[tuple[str, Test], ...]:
 def test_of(hint: Any) -> Test | None:
     """A function that raises `BadInput` for a value that this type does not allow; None: any goes."""
     kind, limit = limit_of(hint)
-    if isinstance(limit, Text):
+    if isinstance(limit, TextLimit):
         return text_test(limit)
     if isinstance(limit, OneOf):
         return _word_test(limit)
@@ -53,13 +52,21 @@ def _record_test(_name: str, value: Any) -> None:
     check(value)
 
 
-def text_test(limit: Text) -> Test:
+def is_text(value: str) -> bool:
+    """Whether every store and every program can hold it: without NUL and half characters."""
+    try:
+        return "\0" not in value and (value.isascii() or bool(value.encode()))
+    except UnicodeEncodeError:
+        return False
+
+
+def text_test(limit: TextLimit) -> Test:
     """A function that raises `BadInput` for a text beyond this limit."""
     most, some = limit.most, limit.some
     pattern = re.compile(limit.pattern).fullmatch if limit.pattern else None
 
     def test(name: str, value: str) -> None:
-        if BROKEN.search(value):
+        if not is_text(value):
             raise BadInput(
                 f"The {limit.what or _words(name)} is not valid text.",
                 fix="Use UTF-8 text without NUL bytes.",
@@ -71,7 +78,7 @@ def text_test(limit: Text) -> Test:
                 f"The {what} has {len(value)} characters; the limit is {most}.",
                 fix=f"Shorten it: the rest can be in {rest}a file that the prompt names.",
             )
-        if some and NOT_BLANK.search(value) is None:
+        if some and re.search(NOT_BLANK, value) is None:
             what = limit.what or _words(name)
             raise BadInput(f"The {what} is empty.", fix=limit.example or "Say something.")
         if pattern is not None and pattern(value) is None:
@@ -100,7 +107,11 @@ def _number_test(limit: Whole) -> Test:
     def test(name: str, value: int) -> None:
         if not least <= value <= most:
             what = (limit.what or _words(name)).capitalize()
-            bounds = f"less than {least}" if most == LARGEST else f"not between {least} and {most}"
+            bounds = (
+                f"less than {least}"
+                if most == LARGEST_INTEGER
+                else f"not between {least} and {most}"
+            )
             raise BadInput(
                 f"{what} {value} is {bounds}.",
                 fix=limit.example or "Choose a number in that range.",
@@ -136,5 +147,5 @@ def _each(test: Test, name: str, values: tuple[Any, ...]) -> None:
 
 
 def _words(name: str) -> str:
-    """Of a field here (`max_agents`), or as other clients know it (`maxAgents`)."""
+    """The words of a field's name, ours (`max_agents`) or another client's (`maxAgents`)."""
     return re.sub("(?<=[a-z])([A-Z])", r" \1", name).replace("_", " ").lower()

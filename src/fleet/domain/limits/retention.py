@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
 
 
-class Around(NamedTuple):
+class TaskTies(NamedTuple):
     """What a task has to do with others."""
 
     parent: Task | None = None
@@ -24,7 +24,7 @@ class Around(NamedTuple):
     is_landing: bool = False
 
 
-def keeps(task: Task, around: Around, *, before: int) -> str:
+def keeps(task: Task, around: TaskTies, *, before: int) -> str:
     """Why it stays; empty: it ended before that time, and nothing needs it."""
     if task.state not in ENDED:
         return "it has not ended"
@@ -43,8 +43,8 @@ def keeps(task: Task, around: Around, *, before: int) -> str:
     return ""
 
 
-def _is_unlanded(task: Task, around: Around) -> bool:
-    """Its commits are only on its own branch, and nobody has picked another's instead."""
+def _is_unlanded(task: Task, around: TaskTies) -> bool:
+    """Whether its commits are only on its own branch, and no other task's work was picked instead."""
     if task.state is not TaskState.DONE or task.tally.landed or task.tally.beaten:
         return False
     run = around.newest_run

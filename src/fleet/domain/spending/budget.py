@@ -14,7 +14,7 @@ GO_ON, GIVE_UP = OPTIONS = ("Continue with the same budget again", "Cancel the t
 
 
 def declared_budget(usd: float, tokens: int, minutes: float) -> Budget:
-    """As the settings say it."""
+    """The budget that the settings declare."""
     return Budget(round(usd * DOLLAR), tokens, round(minutes * 60))
 
 

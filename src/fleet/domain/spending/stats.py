@@ -59,7 +59,7 @@ class Stats:
     projects: tuple[StatRow, ...]
 
 
-class Span(NamedTuple):
+class StatsSpan(NamedTuple):
     """`east`: the minutes by which the days of whoever asks begin earlier than those of UTC."""
 
     since: int
@@ -77,7 +77,7 @@ class Span(NamedTuple):
         return datetime.fromtimestamp(moved // SECOND, UTC).date().isoformat()
 
 
-class Facts(NamedTuple):
+class StatsFacts(NamedTuple):
     """What the store knows of the span. Only tasks that are here count, and what is about them."""
 
     events: Sequence[Event]
@@ -87,7 +87,7 @@ class Facts(NamedTuple):
     questions: Sequence[Message]  # answered in the span, or open
 
 
-def stats_of(facts: Facts, span: Span) -> Stats:
+def stats_of(facts: StatsFacts, span: StatsSpan) -> Stats:
     sums = _Sums(facts, span)
     sums.settle()
     for run in _ended_or_live(facts):
@@ -97,13 +97,13 @@ def stats_of(facts: Facts, span: Span) -> Stats:
     return sums.stats()
 
 
-def _ended_or_live(facts: Facts) -> Iterable[Run]:
+def _ended_or_live(facts: StatsFacts) -> Iterable[Run]:
     ended = {e.run for e in facts.events if e.type == Kind.RUN_ENDED}
     return [*(run for name, run in facts.runs.items() if name in ended), *facts.live]
 
 
 class _Sums:
-    def __init__(self, facts: Facts, span: Span) -> None:
+    def __init__(self, facts: StatsFacts, span: StatsSpan) -> None:
         self._facts, self._span = facts, span
         self._total: Counter[str] = Counter()
         self._by: dict[str, defaultdict[str, Counter[str]]] = {

@@ -19,7 +19,7 @@ MAX_SUMS = 500  # kinds of work, and tasks, that an hour tells apart
 REST = "(others)"
 
 
-class Who(NamedTuple):
+class UsageGroup(NamedTuple):
     """What a report can be grouped by, of one run."""
 
     agent: str
@@ -29,7 +29,7 @@ class Who(NamedTuple):
     project: str
 
 
-class Used(NamedTuple):
+class UsedAmount(NamedTuple):
     """`cost` is in millionths of a dollar, `worked` in microseconds."""
 
     runs: int = 0
@@ -39,8 +39,8 @@ class Used(NamedTuple):
     cost: int = 0
     worked: int = 0
 
-    def plus(self, other: Used) -> Used:
-        return Used(*(one + more for one, more in zip(self, other, strict=True)))
+    def plus(self, other: UsedAmount) -> UsedAmount:
+        return UsedAmount(*(one + more for one, more in zip(self, other, strict=True)))
 
     @property
     def tokens(self) -> int:
@@ -50,35 +50,37 @@ class Used(NamedTuple):
 class Hour(NamedTuple):
     """What ended in one hour, by who did it, and by task."""
 
-    by: Mapping[Who, Used]
-    tasks: Mapping[str, Used]
+    by: Mapping[UsageGroup, UsedAmount]
+    tasks: Mapping[str, UsedAmount]
 
-    def plus(self, who: Who, task: str, used: Used) -> Hour:
+    def plus(self, who: UsageGroup, task: str, used: UsedAmount) -> Hour:
         return Hour(_added(self.by, who, OTHERS, used), _added(self.tasks, task, REST, used))
 
 
-OTHERS = Who(REST, REST, REST, "", REST)
+OTHERS = UsageGroup(REST, REST, REST, "", REST)
 NO_HOUR = Hour({}, {})
 
 
-def _added(sums: Mapping[Any, Used], key: Any, rest: Any, used: Used) -> dict[Any, Used]:
+def _added(
+    sums: Mapping[Any, UsedAmount], key: Any, rest: Any, used: UsedAmount
+) -> dict[Any, UsedAmount]:
     name = key if key in sums or len(sums) < MAX_SUMS else rest
-    return {**sums, name: sums.get(name, Used()).plus(used)}
+    return {**sums, name: sums.get(name, UsedAmount()).plus(used)}
 
 
 def hour_of(at: int) -> int:
     return at - at % HOUR
 
 
-def who_of(choice: Choice, project: str) -> Who:
-    return Who(choice.agent, choice.coder, choice.model, choice.node, project)
+def who_of(choice: Choice, project: str) -> UsageGroup:
+    return UsageGroup(choice.agent, choice.coder, choice.model, choice.node, project)
 
 
-def used_by(run: Run, outcome: Outcome, at: int) -> Used:
+def used_by(run: Run, outcome: Outcome, at: int) -> UsedAmount:
     usage = outcome.usage
     worked = max(0, at - run.started_at) if run.started_at else 0
     cost = round(usage.usd * 1_000_000)
-    return Used(1, usage.input, usage.output, usage.cached, cost, worked)
+    return UsedAmount(1, usage.input, usage.output, usage.cached, cost, worked)
 
 
 def body_of(hour: Hour) -> dict[str, Any]:
@@ -89,19 +91,19 @@ def body_of(hour: Hour) -> dict[str, Any]:
 
 
 def hour_from(body: Mapping[str, Any]) -> Hour:
-    wide = len(Who._fields)
-    by = {Who(*row[:wide]): Used(*row[wide:]) for row in body.get("by", ())}
-    return Hour(by, {task: Used(*row) for task, row in body.get("tasks", {}).items()})
+    wide = len(UsageGroup._fields)
+    by = {UsageGroup(*row[:wide]): UsedAmount(*row[wide:]) for row in body.get("by", ())}
+    return Hour(by, {task: UsedAmount(*row) for task, row in body.get("tasks", {}).items()})
 
 
-def summed(pairs: Iterable[tuple[str, Used]]) -> dict[str, Used]:
-    sums: defaultdict[str, Used] = defaultdict(Used)
+def summed(pairs: Iterable[tuple[str, UsedAmount]]) -> dict[str, UsedAmount]:
+    sums: defaultdict[str, UsedAmount] = defaultdict(UsedAmount)
     for name, used in pairs:
         sums[name] = sums[name].plus(used)
     return dict(sums)
 
 
-def saved(by: Mapping[Who, Used]) -> int:
+def saved(by: Mapping[UsageGroup, UsedAmount]) -> int:
     """What the tokens that nodes of one's own served for nothing would have cost elsewhere.
 
     At the price that the paid tokens of the same time had, in millionths of a dollar.

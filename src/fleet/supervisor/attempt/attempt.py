@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING
 
 from fleet.base.set_up_file import running
 from fleet.domain.access import SUPERVISOR
-from fleet.domain.errors import BadConfig, Conflict, FleetError
+from fleet.domain.errors import (
+    BadConfig,
+    BadStore,
+    Conflict,
+    FleetError,
+    StoreAway,
+    TooSlow,
+)
 from fleet.domain.event import Event, Kind
-from fleet.domain.landing.landing import GateResult, Proposal, Wish, result_id
+from fleet.domain.landing.landing import GateResult, LandingWish, Proposal, result_id, with_pass
 from fleet.domain.run import Ending, Outcome, Run, RunState, Wanted
 from fleet.domain.task import SECOND, Mode, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear_all, judge
@@ -39,7 +46,6 @@ from fleet.supervisor.attempt.site import last_started, merges_of, site_of
 from fleet.supervisor.attempt.start import Starting
 from fleet.supervisor.attempt.terminal import TerminalChannel
 from fleet.supervisor.attempt.words import changes_of
-from fleet.supervisor.landing.auto import queued
 from fleet.supervisor.share_commits import Packing
 
 if TYPE_CHECKING:
@@ -52,7 +58,7 @@ if TYPE_CHECKING:
     from fleet.domain.transcript import Said
     from fleet.ports import Coder, Listener, World
     from fleet.supervisor.attempt.settle import Queued
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts, ThisSupervisor
 
 BATCH = 1 << 20  # bytes of transcript in one step, so that one loud coder holds up no other run
 SETUP_FAILED = "setup_failed"  # the code of an error that the next run would meet again
@@ -70,10 +76,14 @@ class Attempt:
 
     It has `listen` (to the coder's output), `confirm` (record the messages that the coder has
     heard), `converse` (send the next message; called once in each step), `typing`, `attended` (a
-    person may sit there, so the run is not hurried) and `end`. The attributes it needs are public.
+    person may sit there, so the run is not hurried), `last_words` (of a coder that failed and wrote
+    nothing to its standard error) and `end`. The attributes it needs are public.
     """
 
-    def __init__(self, parts: Parts, here: Here, run: Run) -> None:
+    def __init__(
+        self, parts: Parts, here: ThisSupervisor, run: Run, *, ready: bool = False
+    ) -> None:
+        """`ready`: its workspace was made ahead."""
         self.parts = parts
         self._here = here
         self.run = run
@@ -93,7 +103,7 @@ class Attempt:
         self.task = parts.store.task(run.task)  # as it was when the run was claimed
         self._budget_at = 0
         self._project = self._settings_of = self.task.project
-        self._starting = Starting(parts, self._project)
+        self._starting = Starting(parts, self._project, ready=ready)
         self._world: World[Settings]
         self.waiting: Sequence[Message] = ()  # messages that the coder has not heard
         self._channel = (
@@ -181,6 +191,8 @@ class Attempt:
         try:
             yield
         except (FleetError, OSError) as error:
+            if isinstance(error, StoreAway | TooSlow) and not isinstance(error, BadStore):
+                raise  # the next step tries again
             self._given_up = _given_up(error)
             self._give_up(self._given_up)
 
@@ -227,7 +239,7 @@ class Attempt:
             case Presence.ALIVE:
                 self._channel.converse()
                 self._stop_if_due()
-                self._progress.report(self.run, self.conversation)
+                self._progress.report(self.run, self.conversation, window=self._window())
                 self._save_commits()
             case Presence.EXITED:
                 self._listen(final=True)
@@ -328,9 +340,11 @@ class Attempt:
             in_turns=bool(self._opening),
         )
 
+    def _window(self) -> int:
+        return window_of(self.run, self._world.fleet, self._coder, self.conversation)
+
     def _is_full(self) -> bool:
-        window = window_of(self.run, self._world.fleet, self._coder, self.conversation)
-        return is_full(self.conversation, window, self.settings)
+        return is_full(self.conversation, self._window(), self.settings)
 
     def _lost(self, look: Look) -> None:
         """The keeper is dead. End its processes, if we can, before another run starts."""
@@ -352,7 +366,7 @@ class Attempt:
             assert tip is not None
             outcome = judge(
                 conversation,
-                _exit_of(look, fine=self.let_go and conversation.at_rest),
+                self._exit(look),
                 in_turns=bool(self._opening),
                 parked=has_asked(self.parts.store.messages(run.task), run),
                 wanted=run.wanted,
@@ -371,8 +385,18 @@ class Attempt:
         if outcome is not None:
             if self._gate is not None and outcome.ending is Ending.SUCCEEDED and tip.tree:
                 self._passed(tip.tree)
-            self._progress.report(self.run, self.conversation, last_time=True)
+            self._progress.report(
+                self.run, self.conversation, window=self._window(), last_time=True
+            )
             self._end(lambda run: judged(run) if run.wanted else replace(outcome, gone=gone))
+
+    def _exit(self, look: Look) -> Exit:
+        fine = (
+            self.let_go and self.conversation.at_rest
+        )  # we ended it ourselves, after its last turn
+        code = 0 if fine else look.code
+        words = look.stderr if code == 0 or look.stderr else self._channel.last_words()
+        return Exit(code, words, exceeded=look.exceeded, cap=look.cap)
 
     def _blamed(self, outcome: Outcome) -> Outcome:
         now = self.parts.store.now()
@@ -387,8 +411,8 @@ class Attempt:
         checkout = self.parts.checkout(self._settings_of)
         tip = self._finishing.tip(checkout, workspace, site, ending, self.settings.run.commit)
         if tip and tip.gathered and not is_recorded(store, self.run, Kind.RUN_COMMITTED):
-            about = {"commit": tip.commit, "files": str(tip.gathered)}
-            fact = self.event(Kind.RUN_COMMITTED, store.now(), **about)
+            data = {"commit": tip.commit, "files": str(tip.gathered)}
+            fact = self.event(Kind.RUN_COMMITTED, store.now(), **data)
             store.commit([Same(self.run)], [fact])
         return tip
 
@@ -440,8 +464,8 @@ class Attempt:
         environment = self.parts.gate_environment(self.task.project)
         name = result_id(tree, spec.gate or settings.run.gate, setup, environment)
         store = self.parts.store
-        known = store.gate_results([name]).get(name) or GateResult(name, 0)
-        store.commit([Put(replace(known, passed=known.passed + 1, at=store.now()))], [])
+        result = store.gate_results([name]).get(name) or GateResult(name, 0)
+        store.commit([Put(with_pass(result, at=store.now()))], [])
 
     def _gate_began(self) -> bool:
         """Whether an earlier supervisor started the gate: then we must end it."""
@@ -463,7 +487,9 @@ class Attempt:
         land = self.settings.land
         if not land.auto:
             return task, [], []
-        wish = Wish(
+        from fleet.supervisor.landing.auto import queued  # noqa: PLC0415  # start-up time
+
+        wish = LandingWish(
             SUPERVISOR,
             remote=land.remote if land.push or land.pr else "",
             pull=Proposal(merge=land.merge) if land.pr else None,
@@ -484,19 +510,15 @@ class Attempt:
         self._channel.end()
 
 
-def _exit_of(look: Look, *, fine: bool) -> Exit:
-    """`fine`: we ended it ourselves, after its last turn."""
-    code = 0 if fine else look.code
-    return Exit(code, look.stderr, exceeded=look.exceeded, cap=look.cap)
-
-
 def _given_up(error: FleetError | OSError) -> Outcome:
     """How a run ends whose workspace, settings or coder cannot be had."""
     if not isinstance(error, FleetError):
         return Outcome(Ending.FAILED, str(error))
-    detail = f"{error} {error.fix}".strip()
+    detail = f"{str(error).rstrip('.')}. {error.fix}" if error.fix else str(error)
     if error.code == "branch_taken":  # the next run takes another branch
         return Outcome(Ending.YIELDED, detail)
+    if error.code == "being_removed":  # such as by what parks a worktree after a landing
+        return Outcome(Ending.LOST, detail)
     if error.code in HOLDING:
         return Outcome(Ending.STOPPED, detail, again=False)
     return Outcome(Ending.FAILED, detail, again=error.code != SETUP_FAILED)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fleet.domain.forges.kinds import TOKENS
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
@@ -11,9 +13,7 @@ if TYPE_CHECKING:
 NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 KEY = (
     "JWT_SECRET",  # its holder can make every token
-    "FLEET_FORGE_TOKEN",  # its holder can merge, and write where everybody reads
-    "FLEET_LINEAR_TOKEN",
-    "FLEET_JIRA_TOKEN",
+    *TOKENS,  # their holder can merge, and write where everybody reads
     "FLEET_HOOK_",  # its holder can queue tasks
 )
 STORE = ("DATABASE_URL", "POSTGRESQL_")  # with the store's password

@@ -69,13 +69,20 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
     reached = url_of(gateway) if gateway else ""
     if task.spec.mode != Mode.TERMINAL:
         return coder.launch(brief)._replace(gateway=reached)
-    if not isinstance(coder, InTerminal):
-        raise Refused(
-            f"{coder.name} cannot be run in a terminal.",
-            fix="Leave the terminal out: fleet create --headless, or fleet add.",
-        )
     title = workspace.branch or task.title
-    return coder.launch_in_terminal(brief)._replace(title=title, gateway=reached)
+    launched = must_run_in_terminal(coder).launch_in_terminal(brief)
+    return launched._replace(title=title, gateway=reached)
+
+
+def must_run_in_terminal(coder: Coder) -> InTerminal:
+    """Raise `Refused` when it cannot."""
+    if isinstance(coder, InTerminal):
+        return coder
+    raise Refused(
+        f"{coder.name} cannot be run in a terminal.",
+        fix="Leave the terminal out: fleet create --headless, or fleet add.",
+        code="no_terminal",
+    )
 
 
 def _newest_events(parts: Parts, task: Task) -> list[Event]:

@@ -88,8 +88,8 @@ class Silence:
         self._looked, self._lines = now, conversation.lines
         quiet = now - self._since
         if in_turns and not conversation.lines and limit and quiet > FIRST_LINE:
-            return Cut(Ending.STALLED, f"It said nothing at all in {FIRST_LINE:.0f} s.")
+            return Cut(Ending.STALLED, f"It printed nothing in its first {FIRST_LINE:.0f} s.")
         if limit and quiet > limit:
-            why = f"It said nothing for {quiet:.0f} s, with no tool running."
+            why = f"It printed nothing for {quiet:.0f} s, with no tool running."
             return Cut(Ending.STALLED, why)
         return None

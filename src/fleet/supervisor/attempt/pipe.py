@@ -56,6 +56,9 @@ class PipeChannel:
             self._launcher.close(attempt.run.id)
             self._closed_at = attempt.now()
 
+    def last_words(self) -> str:
+        return ""  # they are in its standard error
+
     def end(self) -> None:
         """Its pipe ended with its keeper."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fleet.ports import Change, Store
 
 UNREAD = -1
-EVERY = 2 * SECOND
+WRITE_PERIOD = 2 * SECOND
 
 
 class ProgressWriter:
@@ -28,11 +28,14 @@ class ProgressWriter:
         self._store = store
         self._written = Progress(run_id, UNREAD, 0)
 
-    def report(self, run: Run, conversation: Conversation, *, last_time: bool = False) -> None:
+    def report(
+        self, run: Run, conversation: Conversation, *, window: int = 0, last_time: bool = False
+    ) -> None:
+        """`window`: how many tokens its context holds."""
         at, last = self._store.now(), self._written
-        if conversation.lines == last.lines or (0 <= at - last.at < EVERY and not last_time):
+        if conversation.lines == last.lines or (0 <= at - last.at < WRITE_PERIOD and not last_time):
             return
-        self._write(run, lambda last: _progress_of(last, conversation, at))
+        self._write(run, lambda last: _progress_of(last, conversation, window, at))
 
     def set_up(self, run: Run, command: str) -> None:
         """The set-up of its workspace is at this command now; empty: it is over."""
@@ -49,9 +52,11 @@ class ProgressWriter:
         last = self._written
         if last.version == UNREAD:
             rows = self._store.progress([last.id])
-            known = rows.get(last.id)
+            progress = rows.get(last.id)
             last = (
-                replace(last, version=known.version, commit=known.commit) if known else _new(last)
+                replace(last, version=progress.version, commit=progress.commit)
+                if progress
+                else _new(last)
             )
         try:
             written = self._store.commit([Put(change(last)), Same(run), *more], [])[0]
@@ -66,7 +71,7 @@ def _new(progress: Progress) -> Progress:
     return replace(progress, version=0)
 
 
-def _progress_of(last: Progress, conversation: Conversation, at: int) -> Progress:
+def _progress_of(last: Progress, conversation: Conversation, window: int, at: int) -> Progress:
     return replace(
         last,
         at=at,
@@ -76,4 +81,5 @@ def _progress_of(last: Progress, conversation: Conversation, at: int) -> Progres
         session=conversation.session,
         last=conversation.last[:500],
         setup="",
+        window=window,
     )

@@ -24,7 +24,7 @@ _BECAUSE = {
     Ending.TIMED_OUT: "The last run took too long",
     Ending.STALLED: "The last run went silent",
     Ending.OUT_OF_MEMORY: "The last run used more memory than it may, and was ended",
-    Ending.RATE_LIMITED: "The last run met a rate limit",
+    Ending.RATE_LIMITED: "The last run hit a rate limit",
     Ending.CONTEXT_FULL: "The last run filled its context",
     Ending.LOST: "The last run was cut off",
     Ending.YIELDED: "The last run was interrupted",

@@ -74,6 +74,7 @@ def end_run(
                 reviewed=run.wanted is Wanted.CLOSE,
                 took=now - run.started_at if run.started_at else 0,
             )
+            settled = _away_again(task, settled, run)
             settled, landing, news = home(settled, run, now)
             changes += landing
             changes += [Put(settled), *parent_changes(store, settled, now=now)]
@@ -89,6 +90,15 @@ def end_run(
             continue
         return
     raise Unavailable(f"{run_id} could not be settled: its records keep changing.")
+
+
+def _away_again(before: Task, settled: Task, run: Run) -> Task:
+    """Work that landed, and has commits since then that did not: it can land once more."""
+    point, old = settled.tally.checkpoint, before.tally.checkpoint
+    commits = {"", old.commit if old else "", run.workspace.base if run.workspace else ""}
+    if not settled.tally.landed or point is None or point.commit in commits:
+        return settled
+    return replace(settled, tally=replace(settled.tally, landed=""))
 
 
 def is_recorded(store: Store, run: Run, kind: Kind) -> bool:
@@ -150,7 +160,8 @@ def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes, now: int) -> O
         why = f"Its last request was not answered ({last.error or 'status ' + str(last.status)})."
     if not why:
         return outcome
-    return replace(outcome, ending=Ending.LOST, detail=f"{why} {outcome.detail}".strip())
+    detail = f"{why} {outcome.detail}".strip()
+    return replace(outcome, ending=Ending.LOST, detail=detail, outage=True)
 
 
 def _down(node: Node | None, nodes: Nodes) -> str:

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 
 class Starting:
-    """Both parts are slow and may fail, so jobs beside the loop do them."""
+    """Both parts are slow and may fail, so jobs beside the loop do them.
 
-    def __init__(self, parts: Parts, project: str) -> None:
+    `ready`: the workspace was made ahead, so only the launch is left.
+    """
+
+    def __init__(self, parts: Parts, project: str, *, ready: bool = False) -> None:
         self._parts = parts
         self._project = project
+        self._ready = ready
         self._job: Job | None = None
         self._order: Launch | None = None
         self._interruption: Job | None = None
@@ -30,7 +34,8 @@ class Starting:
     @property
     def prepared(self) -> bool:
         """Whether the workspace was made, or could not be; the launch is next."""
-        return self._job is not None and self._job.done() and self._order is None
+        made = self._ready or (self._job is not None and self._job.done())
+        return made and self._order is None
 
     def plan(self, site: Site) -> Workspace:
         """Choose the workspace without making it."""
@@ -38,11 +43,11 @@ class Starting:
 
     def go_on(self, site: Site, last: Run | None, workspace: Workspace) -> None:
         """Do the next part. The launch may be repeated: it counts once the keeper has been seen."""
-        if self._job is None:
+        if self._job is None and not self._ready:
             checkout = self._parts.checkout(self._project)
             self._job = self._parts.jobs.begin(partial(checkout.prepare, workspace, site))
         elif not self.busy:
-            self._launch(self._job, site, last, workspace)
+            self._launch(site, last, workspace)
 
     def interrupt(self, site: Site) -> None:
         """End the set-up of its workspace: the run is no longer wanted."""
@@ -54,9 +59,10 @@ class Starting:
                 partial(checkout.interrupt, site.run.workspace, site)
             )
 
-    def _launch(self, job: Job, site: Site, last: Run | None, workspace: Workspace) -> None:
+    def _launch(self, site: Site, last: Run | None, workspace: Workspace) -> None:
         run = site.run
-        job.result()
+        if self._job is not None:
+            self._job.result()
         if self._order is not None:
             self._parts.launcher.launch(run.id, self._order)
             return

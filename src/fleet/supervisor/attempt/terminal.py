@@ -6,6 +6,7 @@ waits.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -32,9 +33,14 @@ LONGEST_PAUSE = SECOND // 8  # between two looks at an unchanged screen
 COMMAND_TAKES = SECOND  # at least, from its Enter until the screen shows what it did
 TAKEN = frozenset({ScreenState.READY, ScreenState.PANEL})
 PROMPT = "prompt"  # the key of the prompt, which is not a message
+LAST_LINES = 2  # of a screen, that say why its program ended
+AN_ERROR = re.compile(
+    r"\b(error|unable|failed|cannot|can't|could not|denied|invalid|not found|no such)\b",
+    re.IGNORECASE,
+)
 
 
-class Typed(NamedTuple):
+class PastedMessage(NamedTuple):
     """A pasted message: when last, how often, and how many the program had heard before."""
 
     at: int
@@ -67,13 +73,13 @@ class TerminalChannel:
         """`converse` confirms pasted messages; no others need it."""
 
     @cached_property
-    def _typed(self) -> dict[str, Typed]:
+    def _typed(self) -> dict[str, PastedMessage]:
         """By message; an earlier supervisor may have pasted it and crashed before it was heard."""
-        typed: dict[str, Typed] = {}
+        typed: dict[str, PastedMessage] = {}
         for fact in self._parts.store.events(task=self._attempt.run.task, limit=200, newest=True):
             if fact.type == Kind.MESSAGE_TYPED and fact.run == self._attempt.run.id:
                 key, times = fact.data["message"], int(fact.data["times"])
-                typed[key] = Typed(fact.at, times, int(fact.data["before"]))
+                typed[key] = PastedMessage(fact.at, times, int(fact.data["before"]))
         return typed
 
     def converse(self) -> None:
@@ -132,13 +138,13 @@ class TerminalChannel:
     def _paste(self, key: str, text: str) -> None:
         """Write the event before pasting: a crash may make us paste twice, but never unrecorded."""
         now, heard_words = self._attempt.now(), self._attempt.conversation.heard_words
-        at, times, before = self._typed.get(key, Typed(-PASTE_AGAIN, 0, heard_words))
+        at, times, before = self._typed.get(key, PastedMessage(-PASTE_AGAIN, 0, heard_words))
         words = self._attempt.listener().words(text)
         tries = 1 if text.startswith("/") else MAX_PASTES  # some commands are never reported
         if words is None or now - at < PASTE_AGAIN or times >= tries:
             return
         if self._is_ready(now) and not self._begins_by_itself(key, now):
-            self._typed[key] = Typed(now, times + 1, before)
+            self._typed[key] = PastedMessage(now, times + 1, before)
             data = {"message": key, "times": str(times + 1), "before": str(before)}
             self._parts.store.commit([], [self._attempt.event(Kind.MESSAGE_TYPED, now, **data)])
             self._typing = self._parts.quick.begin(
@@ -190,7 +196,7 @@ class TerminalChannel:
             if heard or self._is_carried_out(message, typed):
                 note_heard(self._parts.store, self._attempt.run, message)
 
-    def _is_carried_out(self, message: Message, typed: Typed) -> bool:
+    def _is_carried_out(self, message: Message, typed: PastedMessage) -> bool:
         """Whether it was a command of the program's own that began no turn, such as /clear.
 
         No hook reports those: it was taken when the prompt box is empty again, or a panel is open.
@@ -204,8 +210,28 @@ class TerminalChannel:
             return self._parts.terminal.screen(self._attempt.run.id).state in TAKEN
         return False
 
+    def last_words(self) -> str:
+        """Of a program that ended before its first turn: what its screen says of it."""
+        with suppress(FleetError):
+            if not self._attempt.conversation.turns:
+                return last_words(self._parts.terminal.screen(self._attempt.run.id).text)
+        return ""
+
     def end(self) -> None:
         """Close its terminal, unless a person is attached; the text of its screen is kept."""
         with suppress(FleetError):  # its terminal is gone already
             if not self._parts.terminal.screen(self._attempt.run.id).watchers:
                 self._parts.launcher.end(self._attempt.run.id)
+
+
+def last_words(screen: str) -> str:
+    """The lines from the first that tells of an error, else the last ones; drawings do not count."""
+    lines = [" ".join(line.split()) for line in screen.splitlines()]
+    spoken = [line for line in lines if _is_sentence(line) and not line.startswith("Pane is dead")]
+    errors = [at for at, line in enumerate(spoken) if AN_ERROR.search(line)]
+    first = errors[0] if errors else max(len(spoken) - LAST_LINES, 0)
+    return "; ".join(line.rstrip(".") for line in spoken[first : first + LAST_LINES])
+
+
+def _is_sentence(line: str) -> bool:
+    return len(re.findall(r"[^\W\d_]{2,}", line)) > 1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 POLL = 5 * SECOND
 SOON = SECOND  # after something has happened here
-LONGEST = 300 * SECOND  # between two tries when bd fails
+LONGEST_PAUSE = 300 * SECOND  # between two tries when bd fails
 TRIES = 5  # to send one update while bd answers otherwise
 BATCH = 500
 
@@ -192,7 +192,7 @@ class Beads:
         self._tries[update] += up
         if self._tries[update] >= TRIES:
             self._updates.remove(update)
-            return f"bd was not asked to {update.act} {update.bead}: {why}"
+            return f"bd failed to {update.act} {update.bead}, and is not asked again: {why}"
         return f"{update.act} {update.bead}: {why}"
 
     def _complain(self, complaint: str, now: int) -> None:
@@ -200,7 +200,7 @@ class Beads:
         if complaint and complaint != self._complaint:
             self._warn(f"beads: {complaint}")
         self._complaint = complaint
-        self._pause = min(LONGEST, self._pause * 2) if complaint else POLL
+        self._pause = min(LONGEST_PAUSE, self._pause * 2) if complaint else POLL
         self._next = now + self._pause
         self._soon = self._next if complaint else now + SOON
 

@@ -30,7 +30,7 @@ class Update(NamedTuple):
     text: str = ""
 
 
-class Taking(NamedTuple):
+class IssuesToTake(NamedTuple):
     """Issues to claim, and issues to adopt: an earlier supervisor claimed those and then died."""
 
     claim: tuple[Bead, ...]
@@ -47,11 +47,11 @@ def what_to_take(
     known: Collection[str],
     again: Collection[str],
     room: int,
-) -> Taking:
+) -> IssuesToTake:
     """`known` issues are tasks already; those in `again` have ended, so ready means reopened."""
     adopt = tuple(b for b in claimed if b.id not in known)
     free = [b for b in ready if b.id not in known or b.id in again]
-    return Taking(tuple(free[: max(0, room - len(adopt))]), adopt)
+    return IssuesToTake(tuple(free[: max(0, room - len(adopt))]), adopt)
 
 
 def updates_for(event: Event, bead: str, *, question: str, why: str) -> list[Update]:

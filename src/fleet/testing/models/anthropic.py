@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fleet.testing.models.dialect import Event, header, texts
+from fleet.testing.models.dialect import ServerSentEvent, header, texts
 from fleet.testing.models.script import Call, Say, Think, Wait
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Anthropic:
             "results": tuple(results),
         }
 
-    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+    def stream(self, reply: Reply, request: Asked) -> Iterator[ServerSentEvent | Wait]:
         opening = self._message([], reply, request) | {"stop_reason": None}
         opening["usage"]["output_tokens"] = 1
         yield _event("message_start", message=opening)
@@ -63,7 +63,7 @@ class Anthropic:
         yield _event("message_delta", delta=delta, usage={"output_tokens": reply.tokens.output})
         yield _event("message_stop")
 
-    def _block(self, index: int, part: Part, request: Asked) -> Iterator[Event]:
+    def _block(self, index: int, part: Part, request: Asked) -> Iterator[ServerSentEvent]:
         whole = _content(index, part, request)
         empty = {k: v for k, v in whole.items() if k not in {"text", "thinking", "signature"}}
         deltas: list[dict[str, Any]] = []
@@ -132,5 +132,5 @@ def _reason(reply: Reply) -> str:
     return "tool_use" if any(isinstance(p, Call) for p in reply.parts) else "end_turn"
 
 
-def _event(kind: str, **fields: Any) -> Event:
-    return Event({"type": kind, **fields}, kind)
+def _event(kind: str, **fields: Any) -> ServerSentEvent:
+    return ServerSentEvent({"type": kind, **fields}, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fleet.testing.models.dialect import Event, header, texts
+from fleet.testing.models.dialect import ServerSentEvent, header, texts
 from fleet.testing.models.script import Call, Say, Think, Wait
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Chat:
             "results": by("tool"),
         }
 
-    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+    def stream(self, reply: Reply, request: Asked) -> Iterator[ServerSentEvent | Wait]:
         yield self._chunk(request, {"role": "assistant", "content": ""})
         calls = 0
         for part in reply.parts:
@@ -57,8 +57,8 @@ class Chat:
         yield self._chunk(request, {}, _reason(reply))
         if (request.body.get("stream_options") or {}).get("include_usage"):
             head = self._head(request, "chat.completion.chunk")
-            yield Event({**head, "choices": [], "usage": _usage(reply)})
-        yield Event("[DONE]")
+            yield ServerSentEvent({**head, "choices": [], "usage": _usage(reply)})
+        yield ServerSentEvent("[DONE]")
 
     def whole(self, reply: Reply, request: Asked) -> dict[str, Any]:
         text = "".join(p.text for p in reply.parts if isinstance(p, Say))
@@ -71,9 +71,13 @@ class Chat:
         head = self._head(request, "chat.completion")
         return {**head, "choices": [choice], "usage": _usage(reply)}
 
-    def _chunk(self, request: Asked, delta: dict[str, Any], reason: str | None = None) -> Event:
+    def _chunk(
+        self, request: Asked, delta: dict[str, Any], reason: str | None = None
+    ) -> ServerSentEvent:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        return Event({**self._head(request, "chat.completion.chunk"), "choices": [choice]})
+        return ServerSentEvent(
+            {**self._head(request, "chat.completion.chunk"), "choices": [choice]}
+        )
 
     def _head(self, request: Asked, kind: str) -> dict[str, Any]:
         return {

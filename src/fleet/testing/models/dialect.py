@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     """One server-sent event; without a `name`, only its data is sent."""
 
     data: Mapping[str, Any] | str
     name: str = ""
 
 
-class Dialect(Protocol):
+class ProviderDialect(Protocol):
     """How a provider is asked, and how it replies."""
 
     name: str
@@ -28,7 +28,7 @@ class Dialect(Protocol):
     def read(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
         """The fields of an `Asked` that this dialect knows."""
 
-    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]: ...
+    def stream(self, reply: Reply, request: Asked) -> Iterator[ServerSentEvent | Wait]: ...
 
     def whole(self, reply: Reply, request: Asked) -> dict[str, Any]: ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.testing.models.dialect import Event, texts
+from fleet.testing.models.dialect import ServerSentEvent, texts
 from fleet.testing.models.script import Call, Say, Think, Wait
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class Gemini:
             "results": tuple(results),
         }
 
-    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+    def stream(self, reply: Reply, request: Asked) -> Iterator[ServerSentEvent | Wait]:
         for part in reply.parts:
             if isinstance(part, Wait):
                 yield part
             else:
-                yield Event(self._response([_part(part)], request))
+                yield ServerSentEvent(self._response([_part(part)], request))
         ended = self._response([{"text": ""}], request, "STOP")
-        yield Event({**ended, "usageMetadata": _usage(reply)})
+        yield ServerSentEvent({**ended, "usageMetadata": _usage(reply)})
 
     def whole(self, reply: Reply, request: Asked) -> dict[str, Any]:
         parts = [_part(p) for p in reply.parts if not isinstance(p, Wait)]

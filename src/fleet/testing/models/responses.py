@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from fleet.testing.models.dialect import Event, header, texts
+from fleet.testing.models.dialect import ServerSentEvent, header, texts
 from fleet.testing.models.script import Call, Say, Think, Wait
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ class Responses:
             "results": tuple(_output(i.get("output")) for i in outputs),
         }
 
-    def stream(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+    def stream(self, reply: Reply, request: Asked) -> Iterator[ServerSentEvent | Wait]:
         number = 0
         for event in self._events(reply, request):
-            if isinstance(event, Event) and isinstance(event.data, dict):
+            if isinstance(event, ServerSentEvent) and isinstance(event.data, dict):
                 event.data["sequence_number"] = number
                 number += 1
             yield event
 
-    def _events(self, reply: Reply, request: Asked) -> Iterator[Event | Wait]:
+    def _events(self, reply: Reply, request: Asked) -> Iterator[ServerSentEvent | Wait]:
         begun = self._response([], reply, request, "in_progress") | {"usage": None}
         yield _event("response.created", response=begun)
         yield _event("response.in_progress", response=begun)
@@ -112,7 +112,7 @@ def _item(index: int, part: Part, request: Asked) -> dict[str, Any]:
     raise AssertionError(part)
 
 
-def _item_events(index: int, item: dict[str, Any], part: Part) -> Iterator[Event]:
+def _item_events(index: int, item: dict[str, Any], part: Part) -> Iterator[ServerSentEvent]:
     hollow = {"content": [], "summary": [], "arguments": "", "input": ""}
     begun = {key: hollow.get(key, value) for key, value in item.items()}
     if "status" in begun:
@@ -151,5 +151,5 @@ def _output(output: Any) -> str:
     return output if isinstance(output, str) else texts(output)
 
 
-def _event(kind: str, **fields: Any) -> Event:
-    return Event({"type": kind, **fields}, kind)
+def _event(kind: str, **fields: Any) -> ServerSentEvent:
+    return ServerSentEvent({"type": kind, **fields}, kind)

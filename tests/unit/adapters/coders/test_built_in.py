@@ -14,11 +14,11 @@ from fleet.adapters.assistants.skills import Plugin
 from fleet.adapters.coders import BUILT_IN, BuiltIn, having, part
 from fleet.adapters.coders.shared.generates import Generates, Tools
 from fleet.adapters.coders.shared.programs import executable
-from fleet.adapters.tmux.screen_rules import Program
+from fleet.adapters.tmux.screen_rules import ScreenProgram
 from fleet.adapters.tmux.screens import program_of, read_screen
 from fleet.app.coders import coders_with, generate_targets, make_coder
 from fleet.app.compute.generate import files_of, next_steps
-from fleet.domain.fleet import CODERS, Fleet
+from fleet.domain.fleet import CODERS, Fleet, Model
 from fleet.ports import ScreenState
 
 SOURCE = Path("src/fleet")
@@ -27,7 +27,7 @@ PARTS = {
     "tools": Tools,
     "mcp": McpSettings,
     "plugin": Plugin,
-    "screens": Program,
+    "screens": ScreenProgram,
 }
 NAMED = [(name, field) for name in BUILT_IN for field in PARTS if getattr(BUILT_IN[name], field)]
 # Where the name of one coder must stand: a default, an option or a step that is about it alone.
@@ -103,7 +103,9 @@ def test_a_new_row_is_all_that_generate_mcp_probes_and_screens_need(tmp_path):
     assert executable(Nova()) == "nova"
     assert "nova" in generate_targets()
     assert [file.path for file in files_of(Fleet(), ["nova"], "fleet.yaml", str(tmp_path))]
-    assert [why for _, why in next_steps(["env", "nova"])] == ["Nova on your own machines"]
+    served = Fleet(models={"small": Model("small", "small", ())})
+    steps = [why for _, why in next_steps(served, ["env", "nova"])]
+    assert steps == ["Nova on your own machines"]
     assert "nova" in coders_with("mcp")
     assert file_of("nova", "project", tmp_path, {}) == tmp_path / ".mcp.json"
     assert program_of(["/opt/nova"]) == "nova"

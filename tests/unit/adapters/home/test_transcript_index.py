@@ -89,6 +89,17 @@ def test_a_file_that_was_rotated_is_still_read_and_one_that_is_gone_is_passed_ov
     assert {text for _, text in home.found("zebra")} == {"A newer zebra."}
 
 
+def test_what_an_agent_links_to_is_not_indexed(home):
+    """It may write in its task's folder, and not read what the server may."""
+    home.say(TWO, "A zebra.")
+    folder = home.root / "tasks" / "t-1"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").symlink_to(home.root / "tasks" / "t-2" / "events.jsonl")
+    assert home.index.add(ONE)
+    assert home.found("zebra") == []
+    assert home.index.newest("t-1").lines == ()
+
+
 def test_the_index_forgets_the_oldest_when_it_is_full(tmp_path):
     home = Home(tmp_path, most=1)
     for n in range(1, 5):

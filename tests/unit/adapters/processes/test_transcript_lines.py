@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.adapters.processes.transcript_lines import LONGEST, PAGE_BYTES, STEP, TranscriptLines
+from fleet.adapters.processes.transcript_lines import (
+    LONGEST_LINE,
+    PAGE_BYTES,
+    STEP,
+    TranscriptLines,
+)
 
 
 @pytest.fixture
@@ -29,14 +34,16 @@ def test_lines_are_read_by_number_as_the_file_grows(path):
 
 
 def test_a_line_of_many_megabytes_is_cut_and_the_next_one_is_whole(path):
-    path.write_bytes(b"x" * (3 * LONGEST) + b"\nnext\n")
+    path.write_bytes(b"x" * (3 * LONGEST_LINE) + b"\nnext\n")
     _, (long, following) = TranscriptLines(path).read(0, 2, last=False)
-    assert (len(long), following) == (LONGEST, "next")
+    assert (len(long), following) == (LONGEST_LINE, "next")
 
 
 def test_of_too_many_bytes_there_are_the_first_lines_or_the_last(path):
-    many = 2 * PAGE_BYTES // LONGEST
-    path.write_bytes(b"".join(b"%02d" % n + b"x" * (LONGEST - 10) + b"\n" for n in range(many)))
+    many = 2 * PAGE_BYTES // LONGEST_LINE
+    path.write_bytes(
+        b"".join(b"%02d" % n + b"x" * (LONGEST_LINE - 10) + b"\n" for n in range(many))
+    )
     lines = TranscriptLines(path)
     first, some = lines.read(0, many, last=False)
     assert (first, some[0][:2]) == (0, "00")

@@ -10,7 +10,7 @@ import pytest
 from fleet.config import legacy
 from fleet.config.commands import init_files as starter
 from fleet.config.commands.init import Wishes, begin_project, ensure_home, migrate
-from fleet.config.commands.set import Context
+from fleet.config.commands.set import SettingFiles
 from fleet.config.keys.table import SETTINGS
 from fleet.config.legacy import legacy_notice
 from fleet.config.project_kind import KINDS, find_ollama, kind_of, set_up
@@ -26,7 +26,7 @@ def home_of_nobody(monkeypatch, tmp_path):
 
 @pytest.fixture
 def context(world):
-    return Context(world.project, world.home, {**world.env, **NOWHERE})
+    return SettingFiles(world.project, world.home, {**world.env, **NOWHERE})
 
 
 def begin(context, **options):
@@ -35,7 +35,7 @@ def begin(context, **options):
 
 MARKS = {
     "python": ("pyproject.toml", [".env", "secrets.json"], [".venv/bin/pip install -e ."]),
-    "node": ("package.json", [".env", ".env.local"], ["npm install"]),
+    "node": ("package.json", [".env", ".env.local"], ["npm install --no-package-lock"]),
     "rails": ("config/application.rb", ["config/master.key"], ["bundle install"]),
     "rust": ("Cargo.toml", [".env"], ["cargo fetch"]),
     "go": ("go.mod", [".env"], ["go mod download"]),
@@ -58,6 +58,7 @@ def test_a_project_is_recognised_and_set_up_as_its_kind(world, context, kind):
     ("lock", "command"),
     [
         ("pnpm-lock.yaml", "pnpm install"),
+        ("package-lock.json", "npm install"),
         ("yarn.lock", "yarn install"),
         ("bun.lock", "bun install"),
     ],
@@ -94,8 +95,8 @@ def test_set_up_commands_that_nobody_approved_are_commented_out(world, context):
     (world.project / "package.json").write_text("{}")
     asked = []
     begun = begin(context, approve=lambda commands: bool(asked.append(commands)))
-    assert (asked, begun.set_up) == ([("npm install",)], False)
-    assert "  # setup:\n  #   - npm install\n" in world.file.read_text()
+    assert (asked, begun.set_up) == ([("npm install --no-package-lock",)], False)
+    assert "  # setup:\n  #   - npm install --no-package-lock\n" in world.file.read_text()
     assert world.load().settings.workspace.setup == ()
 
 
@@ -106,7 +107,7 @@ def test_a_pyproject_that_only_configures_a_linter_has_nothing_to_install(world,
 
 def test_a_project_with_a_name_that_yaml_would_misread(tmp_path):
     text = starter.project_file(
-        "no: # yes", "generic", set_up("generic", tmp_path), starter.There()
+        "no: # yes", "generic", set_up("generic", tmp_path), starter.MachineTools()
     )
     assert 'name: "no: # yes"' in text
 

@@ -11,6 +11,7 @@ from fleet.domain.errors import BadConfig
 
 NODES = "nodes:\n  mac-mini: {endpoint: http://mac:1}\n"
 MODELS = NODES + "models:\n  small: {node: mac-mini, ollama_model: q, litellm_alias: s}\n"
+UNNAMED = "Give each entry a name of your choice: `NAME: …` instead of `- …`."
 
 WRONG = {
     "a reference to a node that is not there": (
@@ -109,7 +110,11 @@ WRONG = {
     ),
     "a list where a section belongs": (
         "nodes: [a]\n",
-        "fleet.yaml:1: nodes: needs `name: value` lines.",
+        "fleet.yaml:1: nodes: needs `name: value` lines.\n  " + UNNAMED,
+    ),
+    "a list where a section of settings belongs": (
+        "workspace: [a]\n",
+        "fleet.yaml:1: workspace: needs `name: value` lines.",
     ),
     "a text for the whole file": ("hello\n", "fleet.yaml:1: needs `name: value` lines."),
     "a choice that is none": (

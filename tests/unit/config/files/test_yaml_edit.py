@@ -6,7 +6,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fleet.config.commands.set import Context, apply, parsed
+from fleet.config.commands.set import SettingFiles, apply, parsed
 from fleet.config.files.problems import Problems
 from fleet.config.files.yaml_edit import drop, put, rendered
 from fleet.config.files.yaml_read import load_text, plain
@@ -241,7 +241,7 @@ def test_a_file_as_people_write_them_is_hardly_ever_refused(tree, value):
 @example(text="")
 def test_what_is_set_from_the_command_line_is_what_is_loaded(tmp_path_factory, text):
     home = tmp_path_factory.mktemp("home")
-    context = Context(home, home, {"HOME": str(home)})
+    context = SettingFiles(home, home, {"HOME": str(home)})
     file = home / "config.yaml"
     file.write_text("# mine\n")
     try:
@@ -258,7 +258,7 @@ def test_what_is_set_from_the_command_line_is_what_is_loaded(tmp_path_factory, t
 
 @pytest.fixture
 def context(world):
-    return Context(world.project, world.home, world.env)
+    return SettingFiles(world.project, world.home, world.env)
 
 
 BAD = [

@@ -82,6 +82,7 @@ VALUES = {
     "retention.tasks": 90.0,
     "retention.kept": 30.0,
     "retention.transcripts": 30.0,
+    "retention.transcripts_mb": 500,
     "host.labels": ["gpu"],
     "host.server": "https://fleet.example.org",
     "server.url": "https://fleet.example.org",

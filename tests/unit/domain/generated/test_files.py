@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fleet.domain.generated.files import File, Known, plan
+from fleet.domain.generated.files import File, WrittenFile, plan
 
 ONE = File("claude", "agents/one.md", "1")
 
@@ -11,7 +11,7 @@ def planned(*wanted, known=(), there=(), force=False, targets=("claude",)):
 
 
 def ours(path, *hashes, target="claude"):
-    return path, Known(target, hashes)
+    return path, WrittenFile(target, hashes)
 
 
 def test_what_is_not_there_is_written():

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput
-from fleet.domain.limits import Items, OneOf, Text, Whole
+from fleet.domain.limits import Items, OneOf, TextLimit, Whole
 from fleet.domain.limits.check import check
 
 
@@ -19,11 +19,11 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    name: Annotated[str, Text(5, some=True, example="Say who.")]
+    name: Annotated[str, TextLimit(5, some=True, example="Say who.")]
     word: Annotated[str, OneOf(("red", "blue"), "colour")] = "red"
     count: Annotated[int, Whole(1, 9)] = 1
-    tags: Annotated[tuple[Annotated[str, Text(3, what="tag")], ...], Items(2)] = ()
-    code: Annotated[str, Text(pattern="[a-z]+-[0-9]+", example="As in m-12.")] = "m-1"
+    tags: Annotated[tuple[Annotated[str, TextLimit(3, what="tag")], ...], Items(2)] = ()
+    code: Annotated[str, TextLimit(pattern="[a-z]+-[0-9]+", example="As in m-12.")] = "m-1"
     maybe: Annotated[int, Whole(1)] | None = None
     free: str = ""
     inner: Inner = Inner()  # frozen

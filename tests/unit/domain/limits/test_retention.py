@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fleet.domain.limits.retention import Around, keeps
+from fleet.domain.limits.retention import TaskTies, keeps
 from fleet.domain.run import Checkpoint, Choice, Run, RunState, Workspace
 from fleet.domain.task import Tally, Task, TaskState
 
@@ -21,23 +21,23 @@ WORK = replace(OLD, tally=replace(OLD.tally, checkpoint=Checkpoint("c" * 40)))
 @pytest.mark.parametrize(
     ("task", "around", "why"),
     [
-        (OLD, Around(), ""),
-        (OLD, Around(newest_run=RUN), ""),
-        (replace(OLD, state=TaskState.OPEN), Around(), "not ended"),
-        (replace(OLD, state=TaskState.REVIEW), Around(), "not ended"),
-        (replace(OLD, tally=Tally(ended_at=21)), Around(), "too recently"),
-        (replace(OLD, tally=Tally()), Around(), "too recently"),
-        (OLD, Around(parent=replace(OLD, id="t-9", state=TaskState.OPEN)), "t-9"),
-        (OLD, Around(parent=replace(OLD, id="t-9")), ""),
-        (OLD, Around(newest_run=replace(RUN, state=RunState.RUNNING)), "at work"),
-        (OLD, Around(has_dependents=True), "refer to it"),
-        (OLD, Around(has_children=True), "refer to it"),
-        (OLD, Around(has_question=True), "question"),
-        (OLD, Around(is_landing=True), "not landed"),
-        (WORK, Around(newest_run=RUN), "not landed"),
-        (replace(WORK, tally=replace(WORK.tally, landed="d" * 40)), Around(newest_run=RUN), ""),
-        (replace(WORK, tally=replace(WORK.tally, beaten="t-2")), Around(newest_run=RUN), ""),
-        (replace(WORK, state=TaskState.FAILED), Around(newest_run=RUN), ""),
+        (OLD, TaskTies(), ""),
+        (OLD, TaskTies(newest_run=RUN), ""),
+        (replace(OLD, state=TaskState.OPEN), TaskTies(), "not ended"),
+        (replace(OLD, state=TaskState.REVIEW), TaskTies(), "not ended"),
+        (replace(OLD, tally=Tally(ended_at=21)), TaskTies(), "too recently"),
+        (replace(OLD, tally=Tally()), TaskTies(), "too recently"),
+        (OLD, TaskTies(parent=replace(OLD, id="t-9", state=TaskState.OPEN)), "t-9"),
+        (OLD, TaskTies(parent=replace(OLD, id="t-9")), ""),
+        (OLD, TaskTies(newest_run=replace(RUN, state=RunState.RUNNING)), "at work"),
+        (OLD, TaskTies(has_dependents=True), "refer to it"),
+        (OLD, TaskTies(has_children=True), "refer to it"),
+        (OLD, TaskTies(has_question=True), "question"),
+        (OLD, TaskTies(is_landing=True), "not landed"),
+        (WORK, TaskTies(newest_run=RUN), "not landed"),
+        (replace(WORK, tally=replace(WORK.tally, landed="d" * 40)), TaskTies(newest_run=RUN), ""),
+        (replace(WORK, tally=replace(WORK.tally, beaten="t-2")), TaskTies(newest_run=RUN), ""),
+        (replace(WORK, state=TaskState.FAILED), TaskTies(newest_run=RUN), ""),
     ],
 )
 def test_a_task_stays_while_something_needs_it(task, around, why):

@@ -5,11 +5,11 @@ from dataclasses import replace
 from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message, MessageKind, MessageState, Receipt
 from fleet.domain.run import Choice, Ending, Outcome, Run, RunState, Usage
-from fleet.domain.spending.stats import DAY, MINUTE, Facts, Span, stats_of
+from fleet.domain.spending.stats import DAY, MINUTE, StatsFacts, StatsSpan, stats_of
 from fleet.domain.task import Tally, Task, TaskState
 
 MIDNIGHT = 20_000 * DAY
-SPAN = Span(MIDNIGHT, MIDNIGHT + 2 * DAY)
+SPAN = StatsSpan(MIDNIGHT, MIDNIGHT + 2 * DAY)
 ANN, BOB = Choice("reviewer", "claude"), Choice("codex", "codex")
 
 
@@ -31,7 +31,7 @@ def event(kind, number, minutes, **data):
 
 
 def facts(events, tasks, runs=(), **given):
-    return Facts(
+    return StatsFacts(
         events,
         {t.id: t for t in tasks},
         {r.id: r for r in runs},

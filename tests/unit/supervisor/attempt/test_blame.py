@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from fleet.domain.fleet import Fleet, Node
-from fleet.domain.nodes.trace import Source, Times, Trace
+from fleet.domain.nodes.trace import Times, Trace, TraceSource
 from fleet.domain.run import Choice, Ending, Outcome, Run, RunState
 from fleet.supervisor.attempt.settle import RECENT, blame
 from fleet.testing.fakes import FakeNodes
@@ -28,7 +28,7 @@ def run(node: str = "left") -> Run:
 def request(node: str, outcome: str = "failed", status: int = 200, run: str = "t-1.1") -> Trace:
     at = NOW - 1_000_000
     return Trace(
-        at, "planner", node=node, source=Source(run), outcome=outcome, status=status, times=Times(total=0.5),
+        at, "planner", node=node, source=TraceSource(run), outcome=outcome, status=status, times=Times(total=0.5),
         why={"error": "it closed the connection"},
     )  # fmt: skip
 
@@ -51,7 +51,7 @@ def test_the_node_that_the_relay_chose_is_blamed_not_only_the_one_that_was_plann
     nodes.down["right"] = "connection refused"
     nodes.traces = [request("right")]
     assert judged(nodes) == Outcome(
-        Ending.LOST, "Its node right is down (connection refused). Exit status 1."
+        Ending.LOST, "Its node right is down (connection refused). Exit status 1.", outage=True
     )
 
 
@@ -62,7 +62,13 @@ def test_a_node_that_is_back_already_is_blamed_by_the_request_that_it_broke(node
     assert lost.detail.startswith("Its last request was not answered (it closed the connection).")
 
 
-@pytest.mark.parametrize("status", [400, 404, 429])
+@pytest.mark.parametrize("status", [401, 402, 404, 429])
+def test_a_model_that_is_not_served_is_no_fault_of_the_run(nodes, status):
+    nodes.traces = [request("right", "failed", status)]
+    assert judged(nodes).ending is Ending.LOST
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_request_that_was_wrong_itself_is_the_fault_of_the_run(nodes, status):
     nodes.traces = [request("right", "failed", status)]
     assert judged(nodes).ending is Ending.FAILED

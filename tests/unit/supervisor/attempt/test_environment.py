@@ -68,6 +68,7 @@ def test_a_coder_gets_the_keys_of_its_own_provider(coder, keys):
 def test_what_stays_on_the_disk_says_whose_run_it_was_and_no_secret():
     env = {"FLEET_RUN_ID": "t-1.1", "FLEET_BRANCH": "x", "FLEET_RUN_TOKEN": "x", "PATH": "/bin"}
     env |= {"FLEET_RUN_BEARER": "x", "FLEET_TOKEN": "x", "OPENAI_API_KEY": "x"}
+    env |= {"FLEET_STORE_URL": "postgresql://box:secret@db/fleet"}
     assert recorded(env) == {"FLEET_RUN_ID": "t-1.1", "FLEET_BRANCH": "x"}
 
 

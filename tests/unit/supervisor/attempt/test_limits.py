@@ -35,7 +35,7 @@ def test_between_turns_nobody_waits_for_a_word():
 
 def test_a_program_in_turns_says_something_soon_or_never():
     nothing = Conversation()
-    assert after(nothing, FIRST_LINE + 10).why == "It said nothing at all in 90 s."
+    assert after(nothing, FIRST_LINE + 10).why == "It printed nothing in its first 90 s."
     assert after(nothing, FIRST_LINE + 10, in_turns=False) is None
 
 

@@ -42,3 +42,10 @@ def test_progress_is_written_every_two_seconds():
         texts.append(store.progress([run.id])[run.id].last)
         store.clock.advance(1)
     assert texts == ["1", "1", "3", "3", "5"]
+
+
+def test_progress_says_how_much_its_context_holds():
+    store = MemoryStore()
+    run = a_run(store)
+    ProgressWriter(store, run.id).report(run, Conversation(lines=1), window=8000)
+    assert store.progress([run.id])[run.id].window == 8000

@@ -23,7 +23,7 @@ from fleet.operations.messages.ask_answer_send import Ask
 from fleet.operations.tasks.change import AddTask, CancelTask, CloseTask, RetryTask
 from fleet.ports import Put
 from fleet.supervisor.attempt.settle import end_run
-from fleet.supervisor.beads.exchange import LONGEST, POLL, TRIES, Beads
+from fleet.supervisor.beads.exchange import LONGEST_PAUSE, POLL, TRIES, Beads
 from fleet.supervisor.beads.plan import LABEL, bead_of, updates_for, what_to_take
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import InlineJobs
@@ -250,7 +250,7 @@ def test_a_failing_bd_is_reported_once_and_asked_again_later_and_later():
     assert place.warned == ["beads: database is locked"]
     assert gaps[0] >= 2 * POLL
     assert gaps == sorted(gaps)
-    assert gaps[-1] <= LONGEST + POLL
+    assert gaps[-1] <= LONGEST_PAUSE + POLL
     place.bd.down = ""
     place.step(400)
     place.step()
@@ -276,10 +276,10 @@ def test_one_issue_that_cannot_be_told_holds_up_the_others_only_so_long():
     for task in ("t-1", "t-2"):
         place.run(task)
     for _ in range(TRIES):
-        place.step(LONGEST / 1_000_000)
+        place.step(LONGEST_PAUSE / 1_000_000)
     place.step()
     assert place.bd.told == [("bd-2", "close", "Did it.")]
-    assert "bd was not asked to close bd-1: bd-1 not found" in place.warned[-1]
+    assert "bd failed to close bd-1, and is not asked again: bd-1 not found" in place.warned[-1]
 
 
 def test_an_issue_that_cannot_be_a_task_is_blocked_there_with_the_reason():

@@ -37,17 +37,17 @@ class AcpCoder:
     abilities = Abilities(
         program="The agent's `command:`",
         resume="If the program says that it can.",
-        words="As one more prompt: at once, next or last, as the program pleases. That they were "
-        "heard is known when that prompt ends.",
-        usage="At the end of a turn, if the program says it.",
-        cost="If the program says it.",
-        context="If the program says it.",
-        limits="As an error, if its words say so. What it retries by itself is not seen.",
-        read="What the program asks for is refused, save reading; what it does not ask for is not "
-        "seen. Its own mode `read-only` is chosen where there is one.",
-        edit="What the program asks for is granted in the worktree and the task's artifacts; "
-        "what it does not ask for is not seen.",
-        full="All that the program asks for is granted, in the mode that asks least.",
+        words="As one more prompt; the program decides when it reads that. Fleet knows that it was "
+        "read when that prompt ends.",
+        usage="At the end of a turn, if the program reports it.",
+        cost="If the program reports it.",
+        context="If the program reports it.",
+        limits="As an error, if its message says so. Fleet does not see what it retries by itself.",
+        read="Fleet denies every permission that the program asks for, except to read, and chooses "
+        "its mode `read-only` if it has one. Fleet does not see what the program does unasked.",
+        edit="Fleet grants what the program asks for in the worktree and the task's artifacts. It "
+        "does not see what the program does unasked.",
+        full="Fleet grants all that the program asks for, in the mode that asks least.",
         verified="`opencode acp` 1.18.33 and claude-agent-acp 0.99.0 on Linux, against a "
         "scripted model. Not on macOS.",
     )
@@ -74,7 +74,7 @@ class AcpCoder:
 
 
 def _opening(brief: Brief, command: Sequence[str]) -> dict[str, Any]:
-    """It has no place for instructions, so that they stand before the first prompt."""
+    """ACP has no place for instructions, so they stand before the first prompt."""
     texts = (brief.instructions, brief.prompt) if not brief.session else (brief.prompt,)
     named = any(MODEL in part for part in command)
     return {

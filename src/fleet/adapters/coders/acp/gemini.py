@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.adapters.coders.acp.coder import AcpCoder
 from fleet.adapters.coders.acp.listener import AcpListener
 from fleet.adapters.coders.shared.abilities import Abilities
-from fleet.adapters.coders.shared.context_estimate import Estimate
+from fleet.adapters.coders.shared.context_estimate import ContextEstimate
 from fleet.adapters.coders.shared.options import artifact_dir, gateway, permissions, strings
 from fleet.base.files import write_atomically
 from fleet.domain.run import Usage
@@ -50,13 +50,13 @@ class GeminiCoder:
         words="Between two turns: in the middle of one they would cancel it.",
         usage="At the end of a turn.",
         cost="Never.",
-        context="Estimated from what it says, at about four characters a token.",
+        context="Estimated from its output, at about four characters a token.",
         limits="As an error, without the time to come back. It first retries by itself.",
         read="Its own mode `plan`: it reads, and writes nothing but plans of its own, in its home.",
-        edit="Its tools write in the worktree and the task's artifacts. Commands are granted; what "
-        "they do is not confined.",
-        full="All that it asks for is granted; its tools still write in the worktree and the "
-        "task's artifacts alone.",
+        edit="Its tools write in the worktree and the task's artifacts. Fleet grants commands, and "
+        "nothing confines them.",
+        full="Fleet grants all that it asks for; its tools still write only in the worktree and "
+        "the task's artifacts.",
         verified="Gemini CLI 0.61.0 on Linux, against a scripted model. Not on macOS, and not "
         "with a login at Google.",
     )
@@ -90,11 +90,11 @@ def _behind(env: Mapping[str, str], behind: GatewayOption, folder: Path) -> dict
 
 
 class GeminiListener(AcpListener):
-    """It speaks of a tool first when it asks for it, or when it is done."""
+    """Gemini first mentions a tool when it asks permission for it, or when the tool is done."""
 
     def __init__(self, opening: dict[str, Any]) -> None:
         super().__init__(opening)
-        self._estimate = Estimate(str(opening.get("prompt", "")))
+        self._estimate = ContextEstimate(str(opening.get("prompt", "")))
         self._turned = False  # its first turn has ended
 
     def hear(self, line: str) -> Sequence[Said]:

@@ -43,7 +43,7 @@ class AcpListener(RpcListener):
         self._late: list[tuple[str, str]] = []  # words that it refused in its turn
 
     def words(self, text: str) -> str | None:
-        """None until it has its first prompt."""
+        """None until the program has its first prompt."""
         return self._say(rpc.words_id(self._heard, text), text) if self._ready else None
 
     def _say(self, ident: str, text: str) -> str:
@@ -91,15 +91,15 @@ class AcpListener(RpcListener):
             yield "set:mode", "session/set_mode", {"modeId": chosen}
 
     def _model(self, value: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        wanted = self._opening.get("model")
-        if not wanted:
+        model = self._opening.get("model")
+        if not model:
             return
         options = {o.get("id"): o for o in value.get("configOptions") or ()}
         if "model" in options:
-            params = {"configId": "model", "value": _nearest(wanted, options["model"])}
+            params = {"configId": "model", "value": _nearest(model, options["model"])}
             yield "set:model", "session/set_config_option", params
         else:
-            yield "set:model", "session/set_model", {"modelId": wanted}
+            yield "set:model", "session/set_model", {"modelId": model}
 
     def _next(self) -> Said:
         if self._steps:
@@ -188,18 +188,18 @@ class AcpListener(RpcListener):
 
     def _called(self, update: dict[str, Any]) -> Iterator[Said]:
         ident = update["toolCallId"]
-        known = self._tools.get(ident)
-        if known is None:
+        call = self._tools.get(ident)
+        if call is None:
             return
-        self._tools[ident] = {**known, **{k: v for k, v in update.items() if v is not None}}
+        self._tools[ident] = {**call, **{k: v for k, v in update.items() if v is not None}}
         if update.get("status") in {"completed", "failed"}:
             del self._tools[ident]
             failed = update["status"] == "failed"
-            name = str(known.get("kind") or "other")
+            name = str(call.get("kind") or "other")
             yield Said(SaidKind.TOOL_RESULT, _output(update), name=name, failed=failed)
 
     def _count(self, update: dict[str, Any]) -> Iterator[Said]:
-        """Its cost is of the session; that of an earlier run is not told apart."""
+        """The cost is that of the whole session: an earlier run's part cannot be told apart."""
         cost = (update.get("cost") or {}).get("amount") or 0.0
         used, usd = self._used, max(self._used.usd, float(cost))
         context = int(update.get("used") or 0)
@@ -209,7 +209,7 @@ class AcpListener(RpcListener):
 
     def _prompted(self, ident: str, value: dict[str, Any], error: Any) -> Iterator[Said]:
         """Prompts that were taken together end together: their turn is over once."""
-        words = rpc.said_words(ident.removeprefix(AGAIN))
+        words = rpc.words_in(ident.removeprefix(AGAIN))
         if words is not None and error:
             yield from self._refused(ident, words, error)
             return

@@ -20,8 +20,8 @@ def request(ident: str, method: str, params: dict[str, Any]) -> str:
     return _line({"id": ident, "method": method, "params": params})
 
 
-def notification(method: str, params: dict[str, Any] | None = None) -> str:
-    return _line({"method": method, **({} if params is None else {"params": params})})
+def notification(method: str) -> str:
+    return _line({"method": method})
 
 
 def result(ident: Any, value: Any) -> str:
@@ -33,7 +33,7 @@ def refusal(ident: Any, message: str) -> str:
 
 
 def read(line: str) -> dict[str, Any] | None:
-    """None for anything else: a warning printed between, or a line torn by a kill."""
+    """None for a line that is no message: a warning printed between, or one torn by a kill."""
     try:
         message = json.loads(line)
     except ValueError:
@@ -46,7 +46,7 @@ def words_id(number: int, text: str) -> str:
     return f"{WORDS}{number}:{text}"
 
 
-def said_words(ident: Any) -> str | None:
+def words_in(ident: Any) -> str | None:
     """What was said under this id; None when it is not one of words."""
     if not isinstance(ident, str) or not ident.startswith(WORDS):
         return None

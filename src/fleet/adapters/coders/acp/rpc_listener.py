@@ -1,4 +1,4 @@
-"""One conversation in JSON-RPC: what its lines are, before what they mean to one program."""
+"""Reads a conversation in JSON-RPC line by line. What a line means, a program's subclass says."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 AGAIN = "again:"  # before the id of words that were refused once
 
 
-class RpcListener(ABC):
-    """What `hear` returns depends on the opening and the lines alone."""
+class LineListener(ABC):
+    """Reads lines of JSON. What `hear` returns depends on the opening and the lines, on nothing else."""
 
     def __init__(self, opening: dict[str, Any]) -> None:
         self._opening = opening
@@ -32,6 +32,14 @@ class RpcListener(ABC):
         except rpc.UNREADABLE:
             return ()
 
+    @abstractmethod
+    def _read(self, message: dict[str, Any]) -> Iterable[Said]:
+        """What this line says."""
+
+
+class RpcListener(LineListener):
+    """Lines of JSON-RPC."""
+
     def _read(self, message: dict[str, Any]) -> Iterable[Said]:
         params = message.get("params") or {}
         if "method" not in message:
@@ -42,12 +50,12 @@ class RpcListener(ABC):
 
     @abstractmethod
     def _replied(self, message: dict[str, Any]) -> Iterable[Said]:
-        """To what we asked."""
+        """The program's reply to a request of ours."""
 
     @abstractmethod
     def _on_request(self, ident: Any, method: str, params: dict[str, Any]) -> Iterable[Said]:
-        """Something that it waits for."""
+        """The program's request; it waits for our reply."""
 
     @abstractmethod
     def _on_notification(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
-        """Something that needs no reply."""
+        """What the program tells us, without waiting for a reply."""

@@ -102,7 +102,7 @@ def _as_words(prompt: str) -> str:
 
 
 def _behind(behind: GatewayOption, model: str, folder: Path) -> list[str]:
-    """By flags: a project's .env outranks the environment."""
+    """Point Aider at the gateway by flags: a project's .env outranks the environment."""
     argv = ["--set-env", f"LITELLM_PROXY_API_BASE={behind.url}/v1"]
     if not model:
         return argv
@@ -128,7 +128,7 @@ def _in_git(cwd: str) -> bool:
 
 
 def _identity(brief: Brief) -> dict[str, str]:
-    """Where git knows nobody, Aider would write somebody into the settings of the repository."""
+    """Name a committer where git knows none: else Aider writes one into the repository's settings."""
     try:
         ran = subprocess.run(
             ["git", "config", "--get-regexp", r"^user\.(name|email)$"],

@@ -92,7 +92,7 @@ class AiderListener:
             self._lines.append(line)  # what it could not even start with
 
     def _last_try(self) -> list[str]:
-        """It asks again by itself, and only the last answer counted."""
+        """The lines of the last try: Aider asks again by itself, and only the last answer counted."""
         retries = [number for number, line in enumerate(self._lines) if RETRY.match(line)]
         return self._lines[retries[-1] + 1 :] if retries else self._lines
 

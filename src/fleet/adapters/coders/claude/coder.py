@@ -54,14 +54,14 @@ class ClaudeCoder:
         resume="Yes, on the same host, from any directory; `fleet fork` continues a copy.",
         words="Yes: between two steps of the turn, else as the next turn.",
         usage="Input and cache at every reply of the model, output at the end of a turn.",
-        cost="At the end of a turn, as Claude Code reckons it; a budget in dollars is given to "
-        "it, and it stops at the first reply that is over. Nothing on our own nodes.",
+        cost="At the end of a turn, as Claude Code computes it. It gets a budget in dollars, and "
+        "stops at the first reply that exceeds it. Your own nodes cost nothing.",
         context="At every reply of the model.",
         limits="Yes, with the time of the reset for a subscription. It first retries by itself.",
         read="No editing tools; of the commands, only `fleet` and those that only read.",
-        edit="Files in the worktree. Commands, unless it is plain from their text that they write "
-        "elsewhere; what a program does is confined only by Claude Code's own sandbox, "
-        "where its settings turn that on.",
+        edit="Files in the worktree. Commands, unless their text shows that they write elsewhere; "
+        "only Claude Code's own sandbox confines what a program does, if its settings turn "
+        "that on.",
         full="--dangerously-skip-permissions: everything that you may do.",
         verified="Claude Code 2.1.325 on Linux, against a scripted model. Not on macOS.",
     )

@@ -23,7 +23,7 @@ TOO_MANY = 429
 
 
 def message(text: str, name: str) -> str:
-    """As it goes to standard input; `name` is a new UUID: one that was seen before is dropped."""
+    """A user message for standard input. `name`: a new UUID; Claude drops a message whose UUID it has seen."""
     record = {"type": "user", "uuid": name, "message": {"role": "user", "content": text}}
     return json.dumps(record, ensure_ascii=False) + "\n"
 
@@ -83,13 +83,13 @@ class ClaudeListener:
                 yield from self._beside(mappings(record.get("tasks")))
 
     def _beside(self, tasks: list[Json]) -> Iterable[Said]:
-        now = {string(t.get("task_id")): string(t.get("task_type")) for t in tasks}
-        for ended in sorted(self._tasks.keys() - now.keys()):
+        running = {string(t.get("task_id")): string(t.get("task_type")) for t in tasks}
+        for ended in sorted(self._tasks.keys() - running.keys()):
             yield Said(SaidKind.TOOL_RESULT, name=self._tasks[ended])
         for task in tasks:
             if (name := string(task.get("task_id"))) not in self._tasks:
-                yield Said(SaidKind.TOOL, string(task.get("description")), name=now[name])
-        self._tasks = now
+                yield Said(SaidKind.TOOL, string(task.get("description")), name=running[name])
+        self._tasks = running
 
     def _assistant(self, record: Json) -> Iterable[Said]:
         main = not record.get("parent_tool_use_id")
@@ -189,12 +189,12 @@ class ClaudeListener:
 
 
 def _unanswerable(request: str) -> Said:
-    """It asks its host something, and would wait for ever: nobody is there to say."""
+    """The reply to a question that nobody here can answer: Claude would wait for ever."""
     reply = {"subtype": "error", "request_id": request, "error": "No person is here to answer."}
     line = json.dumps({"type": "control_response", "response": reply}) + "\n"
     return Said(SaidKind.REPLY, line, name=request)
 
 
 def _window(models: Json) -> int:
-    """Of the largest of its models: the small ones are for titles and the like."""
+    """The context window of the largest model used: the small ones are for titles and the like."""
     return max((integer(mapping(m).get("contextWindow")) for m in models.values()), default=0)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.coders.shared.options import LONGEST, gateway, strings, team_tools
+from fleet.adapters.coders.shared.options import LONGEST_ARGUMENT, gateway, strings, team_tools
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ TIERS = ("HAIKU", "SONNET", "OPUS", "FABLE")  # an agent that it starts may ask 
 
 
 def places(brief: Brief) -> list[str]:
-    """Where it may write: where it starts, all of that worktree, and its task's artifacts."""
-    here = Path(brief.cwd)
-    root = next((str(p) for p in (here, *here.parents) if (p / ".git").exists()), brief.cwd)
+    """Where Claude may write: the directory it starts in, all of that worktree, its task's artifacts."""
+    cwd = Path(brief.cwd)
+    root = next((str(p) for p in (cwd, *cwd.parents) if (p / ".git").exists()), brief.cwd)
     notes = brief.env.get("FLEET_ARTIFACT_DIR") or str(Path(brief.task_dir, "artifacts"))
     return list(dict.fromkeys([brief.cwd, root, notes, *strings(brief, "writable")]))
 
@@ -102,9 +102,9 @@ def _behind(given: GatewayOption, key: str, model: str) -> dict[str, str]:
 
 
 def argument(text: str) -> str:
-    if len(text.encode()) > LONGEST:
+    if len(text.encode()) > LONGEST_ARGUMENT:
         raise Refused(
-            f"The agent's instructions are longer than {LONGEST:,} bytes.",
+            f"The agent's instructions are longer than {LONGEST_ARGUMENT:,} bytes.",
             fix="Put them in a file and have them tell the agent to read it.",
         )
     return text

@@ -65,7 +65,7 @@ HOOK_SECONDS = 10  # seconds for a hook; each takes milliseconds
 
 
 def launch(brief: Brief) -> Launch:
-    """Its standard input is the prompt only where that is too long for an argument: then paste."""
+    """`stdin` is the prompt, to be pasted, only where it is too long for an argument."""
     session = str(uuid.uuid4()) if brief.fork or not brief.session else brief.session
     argv = [*(strings(brief, "command") or ("claude",))]
     if brief.session:

@@ -26,7 +26,7 @@ class ClaudeWatcher(Hooked):
         self._before = 0.0  # what a resumed session had cost
 
     def words(self, text: str) -> str | None:
-        """None also until it is ready.
+        """None until Claude is ready, too.
 
         It drops blanks at the end, and takes a backslash there, with Enter, for a new line.
         """
@@ -93,7 +93,7 @@ class ClaudeWatcher(Hooked):
         return Said(SaidKind.USAGE, usage=counted, total=True)
 
     def _charge(self, record: Json) -> Iterable[Said]:
-        """Of the whole session, its agents' replies too; it is written when the program ends."""
+        """The cost of the whole session, its agents' replies too; Claude writes it when it ends."""
         cost = number(record.get("totalCostUSD"))
         models = [model_tokens(mapping(m)) for m in mapping(record.get("modelUsage")).values()]
         if models and all(m.usd == 0 for m in models):

@@ -105,7 +105,7 @@ class CodexCoder:
         return CodexListener(json.loads(opening or "{}"))
 
     def launch_in_terminal(self, brief: Brief) -> Launch:
-        """Its standard input is the prompt only where that is too long for an argument."""
+        """`stdin` is the prompt, to be pasted, only where it is too long for an argument."""
         program = strings(brief, "command") or ("codex",)
         verb = ("fork" if brief.fork else "resume",) if brief.session else ()
         argv = [*program, *verb, "--no-daemon"]
@@ -138,7 +138,7 @@ def _environment(brief: Brief) -> Mapping[str, str]:
 
 
 def _opening(brief: Brief) -> dict[str, Any]:
-    """Its folder is the process's: one that is named here is written into the user's settings."""
+    """How the thread begins. It names no folder: Codex would write that into the user's settings."""
     full = permissions(brief) == "full"
     thread: dict[str, Any] = {
         "approvalPolicy": "never",
@@ -174,7 +174,7 @@ def _settings(brief: Brief) -> Iterator[str]:
 
 
 def _team_tools(brief: Brief) -> Iterator[str]:
-    """Only the names of the variables that hold secrets: what they hold is in its environment.
+    """Secrets are passed by the names of variables, which are in the environment of the program.
 
     With `required`, the thread begins once the tools are known, and not without them. What is given
     here is merged with a server of that name in the settings, which must be of the same kind.
@@ -195,10 +195,10 @@ def _team_tools(brief: Brief) -> Iterator[str]:
 
 
 def _declared(brief: Brief) -> str:
-    """By what the settings reach a server of our name: `command`, `url`, or nothing."""
+    """How the user's settings reach an MCP server named `fleet`: `command`, `url`, or empty."""
     own = Path(brief.env.get("CODEX_HOME") or Path(brief.env.get("HOME", "/"), ".codex"))
-    here = Path(brief.cwd)
-    for directory in (own, *(folder / ".codex" for folder in (here, *here.parents))):
+    cwd = Path(brief.cwd)
+    for directory in (own, *(folder / ".codex" for folder in (cwd, *cwd.parents))):
         with suppress(OSError, ValueError, AttributeError):
             config = tomllib.loads((directory / "config.toml").read_text("utf-8"))
             server = config.get("mcp_servers", {}).get("fleet", {})
@@ -241,7 +241,7 @@ def _provider(brief: Brief) -> Iterator[str]:
 
 
 def _home_places(brief: Brief) -> dict[str, str]:
-    """Where the store is, so that `fleet ask` works from its shell, and not what is beside it.
+    """The home, writable so that `fleet ask` works from the agent's shell; the rest of it is read-only.
 
     Only what is there is named: its sandbox makes what is not, and a kill would leave that behind.
     """
@@ -271,7 +271,7 @@ def _work_places(cwd: Path) -> dict[str, str]:
 
 
 def _git_directories(mark: Path) -> tuple[Path, Path]:
-    """Of a worktree, and what it shares with others."""
+    """The git directory of a worktree, and the one that it shares with others."""
     if mark.is_dir():
         return mark, mark
     own = mark.parent / mark.read_text().removeprefix("gitdir:").strip()

@@ -25,7 +25,7 @@ class CodexListener(RpcListener):
         self._resets: dict[str, int] = {}  # of the limits that are reached
 
     def words(self, text: str) -> str | None:
-        """None until there is a thread to say it in."""
+        """None until Codex has opened a thread."""
         return self._say(rpc.words_id(self._heard, text), text) if self._thread else None
 
     def _say(self, ident: str, text: str) -> str:
@@ -47,7 +47,7 @@ class CodexListener(RpcListener):
             yield Said(SaidKind.REPLY, first, name="prompt")
         elif error and ident in {"initialize", "thread", "prompt"}:
             yield Said(SaidKind.RESULT, str(error.get("message")), failed=True)
-        elif error and (text := rpc.said_words(ident)) is not None:
+        elif error and (text := rpc.words_in(ident)) is not None:
             # Its turn ended, or another began, before they came: they are said again, once.
             again = f"{AGAIN}{ident}"
             yield Said(SaidKind.REPLY, self._say(again, text), name=rpc.brief(again))
@@ -96,7 +96,7 @@ class CodexListener(RpcListener):
             yield Said(SaidKind.TOOL_RESULT, text, name=_tool(item), failed=failed)
 
     def _used(self, thread: str, usage: dict[str, Any]) -> Iterator[Said]:
-        """Its totals are of the thread, also of earlier runs, and it repeats them."""
+        """Codex reports totals of the thread, earlier runs included, and repeats them."""
         total, last = _tokens(usage["total"]), _tokens(usage["last"])
         if thread == self._thread and not self._totals and not self._turn:
             self._before[thread] = total  # what a resumed thread had used
@@ -111,7 +111,7 @@ class CodexListener(RpcListener):
         yield Said(SaidKind.USAGE, usage=counted, total=True, window=window)
 
     def _note_limits(self, limits: dict[str, Any]) -> None:
-        """They come in pieces; what a piece does not name is as it was."""
+        """Limits come in pieces; what a piece does not name is as it was."""
         for name in ("primary", "secondary"):
             if window := limits.get(name):
                 reached = window.get("usedPercent", 0) >= 100

@@ -4,32 +4,32 @@
 
 from __future__ import annotations
 
-from fleet.adapters.tmux.screen_rules import Permit, Program, Seen
+from fleet.adapters.tmux.screen_rules import Permit, ScreenProgram, SeenScreen
 
-SCREENS = Program(
+SCREENS = ScreenProgram(
     pasted=r"\[Pasted Content \d+ chars\]( #\d+)?$",
     permit=Permit(
         r"^(  Would you like to .*\n(?:.*\n)+?)[› ] 1\. Yes, proceed \(y\)$", "y", "Escape"
     ),
     rules=(
-        Seen(
+        SeenScreen(
             "login", "first-start", 14, (r"1\. Sign in with ChatGPT", r"^  Press enter to continue")
         ),
-        Seen("trust", "first-start", 10, (r"^  Trust this folder\?", r"^  enter continue\b")),
-        Seen(
+        SeenScreen("trust", "first-start", 10, (r"^  Trust this folder\?", r"^  enter continue\b")),
+        SeenScreen(
             "dialog",
             "wants",
             2,
             (r"(?i)^  (press )?enter (to )?(confirm|continue|select|submit)\b.*\besc\b",),
         ),
-        Seen("status", "working", 14, (r"^• .*\besc to interrupt\)",)),
-        Seen(
+        SeenScreen("status", "working", 14, (r"^• .*\besc to interrupt\)",)),
+        SeenScreen(
             "empty-box",
             "ready",
             6,
             (r"^› (?!\d\. )", r"^  .*(\? for shortcuts| · [/~]|esc again to edit)"),
             "› ",
         ),
-        Seen("box", "typing", 20, (r"^› (?!\d\. )", r"^  .*(\? for shortcuts| · [/~])")),
+        SeenScreen("box", "typing", 20, (r"^› (?!\d\. )", r"^  .*(\? for shortcuts| · [/~])")),
     ),
 )

@@ -32,7 +32,7 @@ REQUEST_SECONDS = 300.0  # seconds for one request; the first one loads everythi
 GRACE = 5.0  # seconds to end when asked
 
 
-class Bridge:
+class OpenCodeBridge:
     def __init__(self, argv: list[str]) -> None:
         self._password = secrets.token_hex(16)
         env = {**os.environ, "OPENCODE_SERVER_PASSWORD": self._password}
@@ -57,7 +57,7 @@ class Bridge:
         return self._end()
 
     def _end(self) -> int:
-        """Of its own accord, or because our input ended."""
+        """OpenCode's exit status: it has ended by itself, or is ended now, since our input has."""
         ended = self._server.poll()
         if ended is not None:
             return ended
@@ -167,7 +167,7 @@ class Sieve:
 
 def main(argv: list[str]) -> int:
     try:
-        code = Bridge(argv).run()
+        code = OpenCodeBridge(argv).run()
     except OSError as error:  # in the words of a keeper that cannot start a coder
         sys.stderr.write(f"fleet: {error.filename or argv[0]}: {error.strerror or error}\n")
         return 127 if isinstance(error, FileNotFoundError) else 126

@@ -68,7 +68,7 @@ class OpenCodeCoder:
         read="Its own rules: no editing tools save for the task's artifacts, and no commands "
         "but `fleet` and `bd`.",
         edit="Its own rules: files in the worktree and the task's artifacts. Commands, unless "
-        "it finds a path outside in them; what a program or a redirection writes is not seen.",
+        "it finds a path outside in them; it does not see what a program or a redirection writes.",
         full="Everything that you may do.",
         verified="OpenCode 1.18.33 on Linux, against a scripted model. Not on macOS.",
     )
@@ -95,7 +95,7 @@ class OpenCodeCoder:
         return OpenCodeListener(json.loads(opening or "{}"))
 
     def launch_in_terminal(self, brief: Brief) -> Launch:
-        """Its standard input is the prompt, to be pasted, where that can be no argument.
+        """`stdin` is the prompt, to be pasted, where it cannot be an argument.
 
         It can not when it is too long, nor in a session that is continued: there it is dropped.
         """
@@ -139,14 +139,14 @@ def _opening(brief: Brief) -> dict[str, Any]:
 
 
 def _model(brief: Brief) -> str:
-    """As OpenCode names models: `provider/model`."""
+    """The model's name as OpenCode writes it: `provider/model`."""
     if brief.model and gateway(brief):
         return f"{PROVIDER}/{brief.model}"
     return brief.model
 
 
 def _config(brief: Brief) -> dict[str, Any]:
-    """On top of the user's own. Rules of an agent come last, so that no other setting outranks."""
+    """Settings on top of the user's own. An agent's rules come last, so that nothing outranks them."""
     agent = {"mode": "primary", "description": "A run of Fleet.", "permission": _rules(brief)}
     config: dict[str, Any] = {"autoupdate": False, "share": "disabled", "agent": {AGENT: agent}}
     if name := _model(brief):
@@ -211,6 +211,6 @@ def _rules(brief: Brief) -> dict[str, Any]:
 
 def _as_edited(brief: Brief, path: str) -> str:
     """Rules about editing are about paths from the root of the worktree, or of the disk."""
-    here = Path(brief.cwd)
-    root = next((p for p in (here, *here.parents) if (p / ".git").exists()), Path("/"))
+    cwd = Path(brief.cwd)
+    root = next((p for p in (cwd, *cwd.parents) if (p / ".git").exists()), Path("/"))
     return os.path.relpath(path, root)

@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.coders.acp import rpc
+from fleet.adapters.coders.acp.rpc_listener import LineListener
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 MILLI = 1000  # microseconds
 TOO_MANY = 429
@@ -24,12 +25,9 @@ def order(ident: str, path: str, body: dict[str, Any] | None, *, method: str = "
     return json.dumps(request if body is None else {**request, "body": body}) + "\n"
 
 
-class OpenCodeListener:
-    """What `hear` returns depends on the opening and the lines alone."""
-
+class OpenCodeListener(LineListener):
     def __init__(self, opening: dict[str, Any]) -> None:
-        self._opening = opening
-        self._heard = 0
+        super().__init__(opening)
         self._session = ""
         self._running = False
         self._own: set[str] = set()  # messages that are the model's
@@ -38,24 +36,14 @@ class OpenCodeListener:
         self._last = ""  # what it said last in this turn
         self._error = ""  # why this turn failed
 
-    def hear(self, line: str) -> Sequence[Said]:
-        self._heard += 1
-        record = rpc.read(line)
-        if record is None:
-            return ()
-        try:
-            return tuple(self._read(record))
-        except rpc.UNREADABLE:
-            return ()
-
-    def _read(self, record: dict[str, Any]) -> Iterable[Said]:
-        if "event" in record:
-            event = record["event"]
-            return self._event(event["type"], event["properties"], record["at"])
-        return self._replied(record) if "status" in record else ()
+    def _read(self, message: dict[str, Any]) -> Iterable[Said]:
+        if "event" in message:
+            event = message["event"]
+            return self._event(event["type"], event["properties"], message["at"])
+        return self._replied(message) if "status" in message else ()
 
     def words(self, text: str) -> str | None:
-        """None until there is a session to say it in."""
+        """None until OpenCode has opened a session."""
         return self._say(f"{rpc.WORDS}{self._heard}", text) if self._session else None
 
     def _say(self, ident: str, text: str) -> str:
@@ -121,7 +109,7 @@ class OpenCodeListener:
             yield Said(SaidKind.TURN)
 
     def _give_up(self, why: str, until: int) -> Iterator[Said]:
-        """It would wait, and hold what the queue has given it, for as long as it was told to."""
+        """End a run at a rate limit: OpenCode would wait as long as it was told to, and hold its slot."""
         self._error = why or "The provider asked it to try again later."
         yield Said(SaidKind.LIMIT, self._error, resume_at=until * MILLI)
         yield _reply(f"abort:{self._heard}", f"/session/{self._session}/abort", {})
@@ -179,7 +167,7 @@ def _reply(ident: str, path: str, body: dict[str, Any]) -> Said:
 
 
 def _message(error: Any) -> str:
-    """As its errors come: a name with data, or only words."""
+    """The text of an error, which is a name with data, or a text alone."""
     if not isinstance(error, dict):
         return str(error or "It gave no reason.")
     data = error.get("data")

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from fleet.adapters.tmux.screen_rules import Permit, Program, Seen
+from fleet.adapters.tmux.screen_rules import Permit, ScreenProgram, SeenScreen
 
-SCREENS = Program(
+SCREENS = ScreenProgram(
     pasted=r"\[Pasted ~\d+ lines\]$",
     permit=Permit(
         r"^ *┃ +△ Permission required\n((?:.*\n)+?)(?: *┃ {60,}\S+\n)? *┃ +Allow once +Allow always +Reject\b",
@@ -14,10 +14,10 @@ SCREENS = Program(
         "Escape",
     ),
     rules=(
-        Seen("permission", "wants", 3, (r"^ *┃ +Allow once +Allow always +Reject\b",)),
-        Seen("question", "wants", 4, (r"^ *┃.*\benter (confirm|submit|toggle)\b",)),
-        Seen("status", "working", 2, (r"\besc (again to )?interrupt\b",)),
-        Seen("empty-box", "ready", 24, ("^ *╹▀{20,}", r"\bctrl\+p commands\b"), " *┃  "),
-        Seen("box", "typing", 24, ("^ *╹▀{20,}", r"\bctrl\+p commands\b")),
+        SeenScreen("permission", "wants", 3, (r"^ *┃ +Allow once +Allow always +Reject\b",)),
+        SeenScreen("question", "wants", 4, (r"^ *┃.*\benter (confirm|submit|toggle)\b",)),
+        SeenScreen("status", "working", 2, (r"\besc (again to )?interrupt\b",)),
+        SeenScreen("empty-box", "ready", 24, ("^ *╹▀{20,}", r"\bctrl\+p commands\b"), " *┃  "),
+        SeenScreen("box", "typing", 24, ("^ *╹▀{20,}", r"\bctrl\+p commands\b")),
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fleet.adapters.coders.plain.command import TextListener
 from fleet.adapters.coders.shared.abilities import Abilities
-from fleet.adapters.coders.shared.options import LONGEST, permissions, strings
+from fleet.adapters.coders.shared.options import LONGEST_ARGUMENT, permissions, strings
 from fleet.domain.errors import Refused
 from fleet.ports import Brief, Launch
 
@@ -29,15 +29,15 @@ class AgyCoder:
         usage="Never.",
         cost="Never.",
         context="Estimated from what it prints, at about four characters a token.",
-        limits="No: it is known by its exit status alone.",
-        read="Whatever agy does unasked; it is given no way to ask. What that is was not seen.",
+        limits="No: Fleet sees only its exit status.",
+        read="Whatever agy does without asking, which was not tested; it has no way to ask.",
         edit="As `read`.",
         full=f"{BYPASS}: everything that you may do.",
-        verified="Never: only a stand-in was run.",
+        verified="Not with agy itself, only with a stand-in.",
     )
 
     def launch(self, brief: Brief) -> Launch:
-        """It has no place for instructions, so that they stand before the prompt."""
+        """Agy has no place for instructions, so they stand before the prompt."""
         granted, extra = permissions(brief), strings(brief, "extra_args")
         if granted != "full" and any("dangerously" in word for word in extra):
             raise Refused(
@@ -45,9 +45,9 @@ class AgyCoder:
                 fix="Set agents.NAME.permissions to full, if that is what you want.",
             )
         prompt = "\n\n".join(filter(None, (brief.instructions, brief.prompt)))
-        if len(prompt.encode()) > LONGEST:
+        if len(prompt.encode()) > LONGEST_ARGUMENT:
             raise Refused(
-                f"agy takes its prompt as one argument, and this one exceeds {LONGEST:,} bytes.",
+                f"agy takes its prompt as one argument, and this one exceeds {LONGEST_ARGUMENT:,} bytes.",
                 fix="Put the text into a file, and have the prompt tell the agent to read it.",
             )
         argv = [*(strings(brief, "command") or ("agy",)), "-p", prompt]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.coders.shared.abilities import Abilities
-from fleet.adapters.coders.shared.context_estimate import Estimate
+from fleet.adapters.coders.shared.context_estimate import ContextEstimate
 from fleet.adapters.coders.shared.options import gateway, permissions, strings
 from fleet.base.files import write_atomically
 from fleet.domain.errors import Refused
@@ -65,7 +65,7 @@ class TextListener:
     """Every line is something said."""
 
     def __init__(self) -> None:
-        self._estimate = Estimate()
+        self._estimate = ContextEstimate()
 
     def hear(self, line: str) -> Sequence[Said]:
         if not line.strip():

@@ -14,7 +14,7 @@ from fleet.adapters.coders.plain.command import TextListener, fill
 from fleet.adapters.coders.shared.abilities import Abilities
 from fleet.base.loose_json import number
 from fleet.domain.errors import Refused
-from fleet.domain.fleet import OwnCoder, Spot
+from fleet.domain.fleet import JsonSpot, OwnCoder
 from fleet.domain.run import Usage
 from fleet.domain.transcript import Said, SaidKind
 
@@ -60,7 +60,7 @@ class CustomCoder:
 
 
 class SessionListener(TextListener):
-    """Its program knows by itself which conversation to go on with."""
+    """The program knows by itself which conversation to continue."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _at(line: dict[str, Any], spot: Spot) -> Any:
+def _at(line: dict[str, Any], spot: JsonSpot) -> Any:
     for path, value in spot.when:
         actual = _walk(line, path)
         if actual is MISSING or _text(actual) != value:
@@ -185,7 +185,7 @@ def _packed(own: OwnCoder) -> str:
 def _unpacked(name: str, opening: str) -> OwnCoder:
     record = json.loads(opening)
     says = {
-        what: Spot(tuple(path), tuple((tuple(key), value) for key, value in when))
+        what: JsonSpot(tuple(path), tuple((tuple(key), value) for key, value in when))
         for what, (path, when) in record["says"].items()
     }
     return OwnCoder(name, (), tuple(record["resume"]), says, record["counts"])

@@ -36,7 +36,7 @@ def _usage(counts: dict[str, Any]) -> Usage:
     return Usage(read, written, context=context, usd=float(counts.get("usd", 0.0)))
 
 
-class OnScreen:
+class ScriptedScreen:
     """What the hooks of `fleet.testing.full_screen` wrote; words are typed to it."""
 
     def hear(self, line: str) -> Sequence[Said]:
@@ -87,9 +87,9 @@ class ScriptedCoder:
         argv += ["--", *prompt] if prompt else []
         return Launch(tuple(argv), brief.cwd, brief.env, stdin=paste, terminal=True)
 
-    def watch(self, opening: str) -> OnScreen:
+    def watch(self, opening: str) -> ScriptedScreen:
         del opening
-        return OnScreen()
+        return ScriptedScreen()
 
     def listen(self, opening: str) -> ScriptedCoder:
         del opening  # every line stands for itself

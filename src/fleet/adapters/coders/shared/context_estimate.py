@@ -12,7 +12,7 @@ from fleet.domain.transcript import Said, SaidKind
 CHARACTERS = 4
 
 
-class Estimate:
+class ContextEstimate:
     def __init__(self, *texts: str) -> None:
         self._characters = sum(map(len, texts))
         self._reported = 0  # characters, at the last report

@@ -113,7 +113,7 @@ class Hooked:
         yield Said(SaidKind.TOOL, _about(given), name=name)
 
     def _ask(self, record: Json) -> Iterable[Said]:
-        """It does not say for which call: for the last one that looks the same."""
+        """The hook does not say which call it asks for: take the last one that looks the same."""
         name, given = string(record.get("tool_name")), mapping(record.get("tool_input"))
         same = [i for i, (n, g) in self._tools.items() if n == name and g.items() <= given.items()]
         wish = Said(SaidKind.WANTS, _about(given), name=name)

@@ -19,12 +19,12 @@ Permissions = Literal["read", "edit", "full"]
 AGENT_HEADER = "x-fleet-agent"
 RUN_HEADER = "x-fleet-run"
 PROJECT_HEADER = "x-fleet-project"
-LONGEST = 120_000  # bytes in one argument; the kernel takes 128 KiB
+LONGEST_ARGUMENT = 120_000  # bytes in one argument; the kernel takes 128 KiB
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayOption:
-    """Where to send requests instead of the user's own login."""
+    """The gateway to send requests to, instead of the user's own login."""
 
     url: str  # without `/v1`
     key_env: str  # the variable of the run's environment that holds the key
@@ -91,7 +91,7 @@ def first_words(brief: Brief, *, when_resumed: bool = True) -> tuple[tuple[str, 
     """
     if not brief.prompt:
         return (), None
-    fits = len(brief.prompt.encode()) <= LONGEST and (when_resumed or not brief.session)
+    fits = len(brief.prompt.encode()) <= LONGEST_ARGUMENT and (when_resumed or not brief.session)
     return ((brief.prompt,), None) if fits else ((), brief.prompt)
 
 

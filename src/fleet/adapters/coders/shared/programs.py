@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -24,7 +22,7 @@ ALSO = 0.5  # for what it had printed, once it was killed
 VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
 
 
-class Program(NamedTuple):
+class CoderProgram(NamedTuple):
     """`path` is None when it is not there; `version` when it was not asked, or did not say."""
 
     path: str | None = None
@@ -41,24 +39,26 @@ def executable(coder: Coder) -> str:
 
 
 def find_programs(
-    executables: Iterable[str],
-    env: Mapping[str, str],
-    *,
-    ask: bool,
-    deadline: float = VERSION_SECONDS,
-) -> dict[str, Program]:
-    """All side by side: the slowest decides how long it takes, and the deadline how long at most."""
-    there = {name: shutil.which(name, path=env.get("PATH", "")) for name in set(executables) - {""}}
-    paths = {name: path for name, path in there.items() if path}
+    executables: Iterable[str], env: Mapping[str, str], *, ask: bool
+) -> dict[str, CoderProgram]:
+    """All side by side: the slowest decides how long it takes, and `VERSION_SECONDS` how long at most."""
+    import shutil  # noqa: PLC0415  # start-up time
+
+    installed = {
+        name: shutil.which(name, path=env.get("PATH", "")) for name in set(executables) - {""}
+    }
+    paths = {name: path for name, path in installed.items() if path}
     if not ask or not paths:
-        return {name: Program(path) for name, path in there.items()}
+        return {name: CoderProgram(path) for name, path in installed.items()}
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # start-up time
+
     with ThreadPoolExecutor(len(paths)) as pool:
-        versions = {n: pool.submit(_ask, path, env, deadline) for n, path in paths.items()}
+        versions = {n: pool.submit(_ask, path, env) for n, path in paths.items()}
         answers = {name: future.result() for name, future in versions.items()}
-    return {name: answers.get(name, Program()) for name in there}
+    return {name: answers.get(name, CoderProgram()) for name in installed}
 
 
-def _ask(path: str, env: Mapping[str, str], deadline: float) -> Program:
+def _ask(path: str, env: Mapping[str, str]) -> CoderProgram:
     """Away from any project, whose settings might have a say."""
     try:
         process = subprocess.Popen(
@@ -67,20 +67,20 @@ def _ask(path: str, env: Mapping[str, str], deadline: float) -> Program:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
     except OSError as error:
-        return Program(path, why=f"It cannot be started: {error.strerror}.")
+        return CoderProgram(path, why=f"It cannot be started: {error.strerror}.")
     try:
-        out, _ = process.communicate(timeout=deadline)
+        out, _ = process.communicate(timeout=VERSION_SECONDS)
     except subprocess.TimeoutExpired:
         _end(process)
-        return Program(path, why=f"It did not say its version within {deadline:g} s.")
+        return CoderProgram(path, why=f"It did not say its version within {VERSION_SECONDS:g} s.")
     version = VERSION.search(out.decode("utf-8", "replace"))
     if version is None:
-        return Program(path, why="It did not say its version.")
-    return Program(path, version[0])
+        return CoderProgram(path, why="It did not say its version.")
+    return CoderProgram(path, version[0])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """With all that it started, which may hold its output open."""
+    """End the program and all that it started, which may hold its output open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):

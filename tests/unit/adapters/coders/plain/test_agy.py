@@ -1,7 +1,7 @@
 import pytest
 
 from fleet.adapters.coders.plain.agy import AgyCoder
-from fleet.adapters.coders.shared.context_estimate import Estimate
+from fleet.adapters.coders.shared.context_estimate import ContextEstimate
 from fleet.domain.errors import Refused
 from fleet.domain.transcript import Conversation, SaidKind, hear
 from tests.unit.adapters.coders.folds import SECRET, brief
@@ -10,8 +10,8 @@ CODER = AgyCoder()
 BYPASS = "--dangerously-skip-permissions"
 
 
-def test_it_is_marked_as_never_tried():
-    assert CODER.abilities.verified.startswith("Never")
+def test_it_says_that_agy_itself_was_not_tried():
+    assert CODER.abilities.verified.startswith("Not with agy itself")
 
 
 @pytest.mark.parametrize("granted", ["read", "edit", "full"])
@@ -47,7 +47,7 @@ def test_its_lines_are_text_and_its_context_is_estimated_from_them():
 
 
 def test_four_characters_are_about_a_token():
-    estimate = Estimate("12345678", "1")
+    estimate = ContextEstimate("12345678", "1")
     assert estimate.tokens == 3
     assert estimate.usage().kind is SaidKind.USAGE
 

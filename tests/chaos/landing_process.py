@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fleet.app import App, preload
+from fleet.app import App, preload, supervisor_parts
 from fleet.supervisor.landing.lander import Lander
 
 ROOT = Path(__file__).parents[2]  # what `tests` is imported from
@@ -70,7 +70,7 @@ class Deadly:
 
 def make_lander(app: App, countdown: Countdown) -> Lander:
     supervisor = app.supervisor()
-    lander = app.lander(supervisor)
+    lander = supervisor_parts.make_lander(app, supervisor)
     parts = replace(
         supervisor.parts,
         store=Deadly(supervisor.parts.store, countdown),
@@ -133,11 +133,9 @@ class LanderForker:
         return json.loads(self._process.stdout.readline())
 
     def close(self) -> None:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
+        with self._process as process:
+            assert process.stdin
+            process.stdin.close()
 
 
 def serve() -> None:

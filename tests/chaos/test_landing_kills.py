@@ -7,11 +7,15 @@ import random
 import signal
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fleet.domain.landing.landing import LandingState
+from fleet.ports import LandingQuery, Put
+from fleet.supervisor.landing.lander import MOST_WAITING
 from tests.chaos.landing_process import LanderForker
 from tests.chaos.ready_work import ReadyWork
 from tests.wait import LIMIT, until
@@ -212,6 +216,20 @@ def test_two_hosts_on_one_store_land_each_work_once(tmp_path, forker, postgres_u
     landed = work.check()
     print(f"{storm.kills} kills, {len(landed)} of {len(work.files)}; {pace(storm.went_on())}")
     work.store.close()
+
+
+def test_hundreds_that_a_person_holds_are_in_nobody_s_way(tmp_path, forker):
+    work = ReadyWork(tmp_path, MOST_WAITING + 3, seed=1, flakes=0)
+    store = work.store
+    newest = store.landings(LandingQuery(limit=MOST_WAITING + 1))
+    store.commit([Put(replace(one, state=LandingState.HELD)) for one in newest], [])
+    storm = Attack(work, forker, 1)
+    pid = storm.start()
+    try:
+        until(lambda: list(work.states().values()).count("landed") == 2, why=lambda: storm.log)
+    finally:
+        kill(pid)
+        wait_for(forker, pid, LIMIT)
 
 
 class Supervisors:

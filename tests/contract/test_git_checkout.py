@@ -132,7 +132,7 @@ def test_a_task_in_a_subdirectory_works_in_the_same_one(checkout, tmp_path):
 def test_a_subdirectory_that_the_base_does_not_have_is_refused_and_nothing_stays(checkout, repo):
     (repo / "new").mkdir()
     before = picture(repo)
-    with pytest.raises(Refused, match="/new is not in"):
+    with pytest.raises(Refused, match="The directory new is not in"):
         prepared(checkout, site(repo, spec=Spec(cwd=str(repo / "new"))))
     assert picture(repo) == before
 

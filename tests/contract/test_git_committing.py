@@ -164,6 +164,17 @@ def test_it_waits_for_whoever_else_changes_the_repository(repo, place, root):
     assert git(root, "show", "HEAD:new") == "late"
 
 
+def test_a_link_in_place_of_the_lock_is_not_followed(repo, tmp_path):
+    """An agent in a container can write in the git directory, and nowhere else."""
+    other = tmp_path / "other"
+    other.write_text("mine")
+    known = Repo.of(repo)
+    (known.common / "fleet.lock").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic links"), known.alone():
+        pass
+    assert other.read_text() == "mine"
+
+
 def test_a_push_never_overwrites_what_the_remote_has(repo, place, root, far, tmp_path):
     commit(root, "one", README="one\n")
     assert not push(place, str(repo)).nothing

@@ -194,6 +194,7 @@ def test_a_submodules_own_commits_and_changes_are_kept(repo, tmp_path, monkeypat
     assert name == "lib"
     assert any("lib is a repository with uncommitted changes" in n for n in kept.snapshot.notes)
     assert git(repo, "show", f"{inner}:new") == "uncommitted"
+    assert git(repo / "lib", "cat-file", "-t", own) == "commit"  # for `git submodule update`
     assert git(repo, "merge-base", "--is-ancestor", own, kept.commit) == ""
 
 

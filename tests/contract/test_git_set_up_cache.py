@@ -75,6 +75,31 @@ def test_the_second_worktree_does_not_run_the_set_up(repo, tmp_path, npm):
     assert (third / "node_modules" / "left-pad" / "index.js").read_text() == "1\n"
 
 
+@pytest.mark.parametrize(
+    ("setup", "files"),
+    [
+        ("npm ci", ("auto",)),
+        ("npm ci", ()),  # not kept for other worktrees
+        ("sh -c 'npm ci'", ()),  # not known to install alone
+    ],
+)
+def test_what_a_set_up_installs_is_no_work_where_git_ignores_nothing(
+    repo, tmp_path, npm, setup, files
+):
+    commit(repo, "bare", **{".gitignore": "*.env\n"})
+    made = checkout(tmp_path, setup=(setup,), setup_cache=files)
+    for number in (1, 2):
+        root = Path(prepared(made, site(repo, f"t-{number}")).root)
+        assert (root / "node_modules" / "left-pad" / "index.js").exists()
+        assert git(root, "status", "--porcelain") == ""
+
+
+def test_what_another_set_up_command_makes_stays_work(repo, tmp_path, npm):
+    made = checkout(tmp_path, setup=("mkdir -p generated && echo 1 > generated/api.js",))
+    root = Path(prepared(made, site(repo, "t-1")).root)
+    assert git(root, "status", "--porcelain") == "?? generated/"
+
+
 def test_a_changed_lock_file_runs_it_again_and_only_two_are_kept(repo, tmp_path, npm):
     made = checkout(tmp_path)
     for number, content in enumerate(("1\n", "2\n", "3\n"), 1):

@@ -102,6 +102,9 @@ def test_an_agent_reviews_in_a_task_of_its_own(scratch):
     scratch.work()
     assert scratch.status(asked["id"]) == "done"
     assert asked["id"] not in rows(scratch)
+    assert [i["task"] for i in scratch.data("inbox")] == [one]
+    finished = scratch.data("inbox", "--finished")
+    assert [i["task"] for i in finished if i["kind"] == "finished"] == [asked["id"]]
 
 
 def test_on_a_terminal_a_key_decides(scratch):

@@ -6,10 +6,13 @@ import json
 import os
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fleet.domain.landing.landing import Move, result_id
+from fleet.ports import LandingQuery, Put
 from tests.contract.checkouts import git
 from tests.wait import until
 
@@ -331,6 +334,65 @@ def test_now_does_not_wait_for_a_person_and_says_what_is_in_the_way(supervised, 
     landed(supervised, task)
 
 
+def test_what_was_in_the_way_is_tried_again_at_once(supervised):
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task)
+    supervised.end(signal.SIGTERM)
+    tracked = git(supervised.repo, "ls-files").splitlines()[0]
+    (supervised.repo / tracked).write_text("mine\n")
+    said = land(supervised, task, "--now", status=1)
+    assert "has changes of its own. Commit or stash them there. It stays queued" in said
+    git(supervised.repo, "checkout", tracked)
+    assert "landed on" in land(supervised, task, "--now")
+
+
+def test_a_hook_that_never_lets_the_branch_move_does_not_keep_a_single_pass_going(supervised):
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task)
+    supervised.end(signal.SIGTERM)
+    name = main_branch(supervised)
+    git(supervised.repo, "checkout", "-q", "--detach")  # the branch is moved alone
+    hook = supervised.repo / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    no = f'while read old new ref; do test "$ref" != refs/heads/{name} || exit 1; done'
+    hook.write_text(f'#!/bin/sh\ntest "$1" = prepared || exit 0\n{no}\n')
+    hook.chmod(0o755)
+    land(supervised, task)
+    ended = supervised.type("run", "--once")
+    assert ended.stderr.count(f"could not move {name}") == 1
+    assert "could not move" in land(supervised, "show", task)
+    hook.unlink()
+    assert "landed on" in land(supervised, task, "--now")
+
+
+def test_work_does_not_land_on_its_own_branch(supervised):
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task)
+    said = land(supervised, task, "--onto", supervised.run(task).workspace.branch, status=1)
+    assert f"is the branch of {task} itself" in said
+    assert supervised.task(task).tally.landed == ""
+
+
+def test_a_commit_whose_files_no_gate_has_tested_stops_the_queue(supervised):
+    """As after a store and a repository that were restored from different days."""
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task)
+    supervised.end(signal.SIGTERM)
+    land(supervised, task)
+    (train,) = supervised.store.trains().values()
+    before, tip = git(supervised.repo, "rev-parse", "HEAD"), supervised.task(task).tally.checkpoint
+    (landing,) = supervised.store.landings(LandingQuery())
+    other = result_id(git(supervised.repo, "rev-parse", "HEAD^{tree}"), "true", ())
+    wrong = Move(before, tip.commit, (landing.id,), (tip.commit,), other, "It passed the gate.")
+    supervised.store.commit([Put(replace(train, move=wrong))], [])
+    supervised.start()
+    until(lambda: "not those that were tested" in supervised.said(), why=supervised.said)
+    assert git(supervised.repo, "rev-parse", "HEAD") == before
+    assert "stopped" in supervised.type("land", "trains", "--json").stdout
+    supervised.type("land", "resume")
+    landed(supervised, task)
+
+
 def test_a_branch_that_there_is_not_is_refused_when_typed(supervised):
     task = supervised.add("write a.txt x", "commit A")
     done(supervised, task)
@@ -338,6 +400,18 @@ def test_a_branch_that_there_is_not_is_refused_when_typed(supervised):
     assert f"There is no branch 'nope' in {supervised.repo}." in said
     assert "git branch nope" in said
     assert supervised.task(task).tally.landing == ""
+
+
+def test_a_repository_that_was_moved_is_what_its_landings_wait_for(supervised):
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task)
+    supervised.end(signal.SIGTERM)
+    old, new = supervised.repo, supervised.place / "elsewhere"
+    supervised.repo = old.rename(new)
+    said = land(supervised, task, "--now", status=1)
+    assert f"{old}/.git does not exist. Move it back to where it was" in said
+    old.symlink_to(new)
+    assert "landed on" in land(supervised, task, "--now")
 
 
 def test_undo_takes_landed_work_out_again_tested_like_any_other(supervised):
@@ -355,6 +429,25 @@ def test_undo_takes_landed_work_out_again_tested_like_any_other(supervised):
     until(lambda: supervised.store.landing(supervised.task(bad).tally.landing).returns)
     assert (supervised.repo / "b.txt").exists()
     assert "nothing to undo" in land(supervised, "undo", bad, status=1)
+
+
+def test_an_undo_that_was_cut_off_leaves_nothing_behind_once_it_is_made_again(supervised):
+    task = supervised.add("write a.txt x")
+    done(supervised, task)
+    land(supervised, task, "--now")
+    hook = supervised.repo / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    kill_fleet = 'kill -9 "$(cut -d " " -f 4 /proc/$PPID/stat)"'
+    hook.write_text(
+        '#!/bin/sh\nwhile read old new ref; do case "$1 $ref" in'
+        f' "committed refs/fleet/train/"*) {kill_fleet};; esac; done\n'
+    )
+    hook.chmod(0o700)
+    earlier = supervised.type("land", "undo", task, GIT_COMMITTER_DATE="2005-04-07T22:13:13Z")
+    assert earlier.returncode == -signal.SIGKILL
+    hook.unlink()
+    landed(supervised, land(supervised, "undo", task).split()[0])
+    assert git(supervised.repo, "for-each-ref", "refs/fleet/train") == ""
 
 
 def test_an_agent_undoes_what_later_work_builds_on(supervised):
@@ -490,3 +583,153 @@ def test_a_worktree_for_gates_that_git_was_killed_in_is_made_again(supervised):
     land(supervised, two)
     landed(supervised, two)
     assert git(supervised.repo, "fsck", "--no-dangling", "--no-progress") == ""
+
+
+def under_test(supervised) -> None:
+    until(lambda: "testing" in land(supervised, "trains"), why=supervised.said)
+
+
+def open_gate(path: Path) -> str:
+    """A gate that passes once this file exists."""
+    return f"until test -e {path}; do sleep 0.05; done"
+
+
+@pytest.mark.parametrize("command", ["hold", "drop", "move"])
+def test_what_waits_for_rival_work_goes_on_once_that_is_out_of_its_way(
+    supervised, tmp_path, command
+):
+    first, second = (supervised.add(f"write f.txt {n}", f"commit {n}") for n in "xy")
+    gate = open_gate(tmp_path / "go")
+    done(supervised, first, second, FLEET_LAND_GATE=gate, FLEET_LAND_SLOTS="3")
+    land(supervised, first, second)
+    under_test(supervised)  # so the second one is known to conflict with the first
+    land(supervised, command, second if command == "move" else first)
+    until(lambda: f"{second} (testing" in land(supervised, "trains"), why=supervised.said)
+    (tmp_path / "go").touch()
+    landed(supervised, second)
+    assert (supervised.repo / "f.txt").read_text() == "y\n"
+
+
+def test_each_project_of_a_repository_has_its_work_tested_by_its_own_gate(supervised):
+    repo = supervised.repo
+    for name, gate in (("a", "true"), ("b", "! test -e bad.txt")):
+        (repo / name).mkdir()
+        (repo / name / "fleet.yaml").write_text(f"run:\n  gate: '{gate}'\n")
+        assert supervised.type("trust", cwd=repo / name).returncode == 0
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "Two projects")
+    one = supervised.add("write a.txt x", "commit A", project=repo / "a")
+    two = supervised.add("write b.txt x", "commit B", project=repo / "b")
+    done(supervised, one, two)
+    supervised.end(signal.SIGTERM)
+    (repo / "b" / "bad.txt").write_text("x\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "What the gate of b does not let pass")
+    land(supervised, one, two)
+    (train,) = supervised.store.trains().values()
+    supervised.store.commit([Put(replace(train, batch=2))], [])  # both in one candidate
+    supervised.start(FLEET_LAND_TRIES="0")
+    landed(supervised, one)
+    until(lambda: "held" in land(supervised, "list"), why=lambda: land(supervised, "list", "--all"))
+    assert supervised.task(two).tally.landed == ""
+    assert "bad.txt" in land(supervised, "show", two)
+
+
+def test_work_that_a_person_sends_back_from_the_queue_lands_as_its_agent_leaves_it(
+    supervised, tmp_path
+):
+    task = supervised.add("write a.txt 1", "commit One", "end", "write a.txt 2", "commit Two")
+    done(supervised, task, FLEET_LAND_GATE=open_gate(tmp_path / "go"))
+    land(supervised, task)
+    under_test(supervised)
+    land(supervised, "return", task, "Write two.")
+    until(lambda: len(supervised.endings(task)) == 2, why=lambda: supervised.story(task))
+    under_test(supervised)
+    (tmp_path / "go").touch()
+    landed(supervised, task)
+    assert (supervised.repo / "a.txt").read_text() == "2\n"
+
+
+@pytest.mark.parametrize("how", ["merge", "squash"])
+@pytest.mark.parametrize("held", [True, False])
+def test_what_a_person_commits_while_work_is_tested_comes_along(supervised, tmp_path, how, held):
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task, FLEET_LAND_GATE=open_gate(tmp_path / "go"))
+    land(supervised, task, "--as", how)
+    under_test(supervised)
+    if held:
+        land(supervised, "hold", task)
+    root = Path(supervised.run(task).workspace.root)
+    (root / "a.txt").write_text("mine\n")
+    git(root, "commit", "-qam", "Mine")
+    tip = git(root, "rev-parse", "HEAD")
+    if held:
+        land(supervised, "release", task)
+    (tmp_path / "go").touch()
+    landed(supervised, task)
+    assert (supervised.repo / "a.txt").read_text() == "mine\n"
+    if how == "squash":
+        (kept,) = git(supervised.repo, "for-each-ref", "refs/fleet/landed").splitlines()
+        assert kept.startswith(tip)
+
+
+def test_work_does_not_bring_along_what_a_person_holds(supervised):
+    one = supervised.add("write a.txt x", "commit A")
+    two = supervised.add("write b.txt x", "commit B", after=[one])
+    three = supervised.add("write c.txt x", "commit C", after=[two])
+    done(supervised, three)
+    supervised.end(signal.SIGTERM)
+    land(supervised, one, three)
+    land(supervised, "hold", one)
+    supervised.start()
+    waits = f"It has the work of {one}, whose landing is held"
+    until(lambda: waits in land(supervised, "show", three), why=supervised.said)
+    land(supervised, "release", one)
+    landed(supervised, one, two, three)
+
+
+def test_forced_work_of_a_failed_task_that_conflicts_is_held_for_a_person(supervised):
+    one = supervised.add("write f.txt one", "commit One")
+    two = supervised.add("write f.txt two", "commit Two", "exit 3", attempts=1)
+    done(supervised, one)
+    supervised.wait(two, state="failed")
+    land(supervised, one, "--now")
+    said = land(supervised, two, "--force", "--why", "Needed.", "--now", status=1)
+    assert "did not land" in said
+    assert "goes back" not in said
+    assert "held" in land(supervised, "list")
+
+
+def test_what_a_task_does_after_it_has_landed_lands_too(supervised):
+    task = supervised.add("write a.txt 1", "commit A", "end", "end", "write b.txt 1", "commit B")
+    done(supervised, task)
+    land(supervised, task, "--now")
+    first = supervised.task(task).tally.landed
+
+    def again(number: int) -> None:
+        assert supervised.type("retry", task).returncode == 0
+        succeeded = lambda: supervised.endings(task).count("succeeded") == number  # noqa: E731
+        until(succeeded, why=lambda: supervised.story(task))
+        supervised.wait(task)
+        assert "failed" not in supervised.endings(task)
+
+    again(2)  # it does nothing
+    assert supervised.task(task).tally.landed == first
+    assert task not in supervised.type("review").stdout
+    again(3)
+    assert task in supervised.type("review").stdout
+    land(supervised, task, "--now")
+    assert (supervised.repo / "b.txt").exists()
+
+
+def test_all_queues_more_than_one_request_can_name(supervised):
+    first = supervised.add("write a.txt x", "commit A")
+    done(supervised, first)
+    supervised.end(signal.SIGTERM)
+    task, run = supervised.task(first), supervised.run(first)
+    numbers = range(2, 104)
+    copies = [replace(task, id=f"t-{n}", version=0) for n in numbers]
+    runs = [replace(run, id=f"t-{n}.1", version=0, task=f"t-{n}") for n in numbers]
+    supervised.store.commit([*map(Put, copies), *map(Put, runs)], [])
+    assert len(land(supervised, "--all").splitlines()) == 103 + 1  # and that nobody supervises
+    assert "waits to land" not in land(supervised, "--all")

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from fleet.adapters.forges.addresses import API
+from fleet.domain.forges.kinds import FORGES
 from fleet.ports import LandingQuery
 from tests.contract.checkouts import git
 from tests.forges.fake_forge import TOKEN, FakeForge
@@ -15,7 +15,7 @@ from tests.integration.test_landing import done, land, landed, main_branch
 from tests.wait import LIMIT, until
 
 
-@pytest.fixture(params=list(API))
+@pytest.fixture(params=FORGES)
 def forge(request, supervised):
     """For the whole path. What each forge is asked is in tests/unit/adapters/forges/test_dialects.py."""
     made = made_forge(request.param, supervised)
@@ -110,6 +110,7 @@ def test_fleet_merges_it_with_the_sha_of_its_head(supervised, forge):
     assert supervised.task(task).tally.landed == pull.merged_as
     (call,) = [e for e in forge.exchanges if e.path.endswith("/merge")]
     assert pull.head in call.body.values()
+    assert "does not have" not in supervised.said(), "what was fetched before the merge is old"
 
 
 def test_it_is_not_merged_when_somebody_has_pushed_to_it(supervised, github):
@@ -120,9 +121,9 @@ def test_it_is_not_merged_when_somebody_has_pushed_to_it(supervised, github):
     who = ("-c", "user.name=b", "-c", "user.email=b@c")
     git(rival, *who, "commit", "-q", "--allow-empty", "-m", "More")
     git(rival, "push", "-q")
-    assert "commits that are not from here" in pr(supervised, "sync", task)
+    assert "commits that Fleet did not push" in pr(supervised, "sync", task)
     pr(supervised, "merge", task)
-    until(lambda: "not here" in land(supervised, "list"))
+    until(lambda: "did not push" in land(supervised, "list"))
     assert github.pulls[0].state == "open"
     assert not [e for e in github.exchanges if e.path.endswith("/merge")]
 

@@ -16,7 +16,7 @@ from referencing.jsonschema import DRAFT4
 from fleet.adapters.forges.github import GitHub
 from fleet.adapters.forges.rest import Rest
 from fleet.domain.errors import Conflict, Refused
-from fleet.domain.forges.pull import Draft, GateNote
+from fleet.domain.forges.pull import GateNote, PullDraft
 from tests.contract.checkouts import commit, git, make_repo
 from tests.forges.fake_forge import TOKEN, FakeForge, Issue
 
@@ -88,7 +88,7 @@ def forge(tmp_path):
 def test_every_request_and_reply_is_as_github_describes_it(forge):
     rest = Rest(f"http://{forge.host}/api/v3", lambda: {"Authorization": f"Bearer {TOKEN}"})
     github = GitHub(rest, "shop/web")
-    draft = Draft("Prices", "All of them.", "fleet/t-1", "main")
+    draft = PullDraft("Prices", "All of them.", "fleet/t-1", "main")
     assert github.find("fleet/t-1", "main") is None
     number = github.open(draft).number
     with pytest.raises(Refused):

@@ -14,7 +14,7 @@ from fleet.adapters.forges.forges import HostForges
 from fleet.adapters.forges.github import GitHub, headers
 from fleet.adapters.forges.rest import Rest
 from fleet.domain.errors import Refused
-from fleet.domain.forges.pull import Draft, PullState
+from fleet.domain.forges.pull import PullDraft, PullState
 from tests.free_ports import free_ports
 from tests.wait import until
 
@@ -84,7 +84,7 @@ def github(emulated) -> GitHub:
 def test_a_pull_request_is_opened_found_and_merged(emulated, github):
     """It has no statuses of commits; `test_forge_descriptions` has those."""
     head = work_on(emulated[0], "fleet/t-1")
-    draft = Draft("Prices", "All of them.", "fleet/t-1", "main")
+    draft = PullDraft("Prices", "All of them.", "fleet/t-1", "main")
     assert github.find("fleet/t-1", "main") is None
     opened = github.open(draft)
     assert (opened.state, opened.head, opened.branch) == (PullState.OPEN, head, "fleet/t-1")
@@ -104,7 +104,7 @@ def test_a_pull_request_is_opened_found_and_merged(emulated, github):
 
 def test_a_pull_request_is_closed_and_its_branch_can_have_another(emulated, github):
     work_on(emulated[0], "fleet/t-2")
-    draft = Draft("Prices", "", "fleet/t-2", "main")
+    draft = PullDraft("Prices", "", "fleet/t-2", "main")
     first = github.open(draft).number
     github.close(first)
     assert github.show(first).state is PullState.CLOSED

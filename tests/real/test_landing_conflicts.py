@@ -31,6 +31,16 @@ def reply(asked):
     return shell("claude", f"echo {line[0]} >> list.txt && git add list.txt && {COMMIT}")
 
 
+def so_many(scratch, count: int, status: str) -> None:
+    """Wait until so many tasks have this status: as long as one more of them comes, they go on."""
+    for number in range(1, count + 1):
+        until(
+            lambda least=number: len(scratch.data("tasks", "--status", status)) >= least,
+            why=lambda: scratch("land", "list", "--all") + scratch.story(),
+        )
+
+
+@pytest.mark.timeout(1800)  # one after the other, twenty agents mend a conflict
 @pytest.mark.parametrize("count", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_each_conflict_goes_back_to_its_agent_and_all_land(tmp_path, count):
     with ModelScratch("claude", tmp_path, reply) as scratch:
@@ -40,12 +50,9 @@ def test_each_conflict_goes_back_to_its_agent_and_all_land(tmp_path, count):
         for n in range(count):
             scratch.add(f"Add line-{n}")
         scratch.start()
-        until(lambda: len(scratch.data("tasks", "--status", "done")) == count, why=scratch.story)
+        so_many(scratch, count, "done")
         scratch("land", "--all")
-        until(
-            lambda: len(scratch.data("tasks", "--status", "landed")) == count,
-            why=lambda: scratch("land", "list", "--all"),
-        )
+        so_many(scratch, count, "landed")
         lines = git(scratch.repo, "show", "HEAD:list.txt").splitlines()
         assert sorted(lines) == sorted(["first", *(f"line-{n}" for n in range(count))])
         rows = scratch.data("land", "list", "--all")

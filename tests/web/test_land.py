@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.e2e.scratch import Scratch
@@ -33,6 +35,22 @@ def test_what_a_gate_prints_is_seen_while_it_runs(served, tab, tmp_path):
     for width in (360, 768, 1440):
         page.set_viewport_size({"width": width, "height": 800})
         assert shown.overflow() <= 0
+        room = shown.run("document.querySelector('.land td.wide').clientWidth")
+        assert room >= 200, f"at {width} px a title has {room} px"
     (tmp_path / "go").touch()
     page.get_by_role("region", name="Landed").get_by_text("Read prices").first.wait_for()
     lines.wait_for(state="detached")
+    page.goto(served.url + "/t/t-1/timeline")
+    page.get_by_role("img", name=re.compile(r"^landing: landed \d+s$")).wait_for()
+    page.get_by_role("img", name=re.compile(r"^t-1.1: .*worked")).wait_for()
+
+
+def test_work_in_the_queue_is_sent_back_to_its_agent(served, tab):
+    served.scratch("land", "t-1")
+    page = tab(served, served.token()).open("/land")
+    page.get_by_role("button", name="Send t-1 back").click()
+    page.get_by_role("textbox").fill("Name it prices.py.")
+    page.get_by_role("dialog").get_by_role("button", name="Send back").click()
+    page.get_by_text("t-1 is with its agent again.").wait_for()
+    messages = served.scratch.data("show", "t-1")["messages"]
+    assert "Name it prices.py." in [message["text"] for message in messages]

@@ -9,7 +9,7 @@ from fleet.domain.data import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.domain.forges.pull import Draft, GateNote, PullSeen
+    from fleet.domain.forges.pull import GateNote, PullDraft, PullSeen
 
 
 class Forge(Protocol):
@@ -25,9 +25,9 @@ class Forge(Protocol):
     def find(self, branch: str, base: str) -> PullSeen | None:
         """The newest pull request from this branch onto `base`, whatever became of it."""
 
-    def open(self, draft: Draft) -> PullSeen: ...
+    def open(self, draft: PullDraft) -> PullSeen: ...
 
-    def update(self, number: int, draft: Draft) -> None:
+    def update(self, number: int, draft: PullDraft) -> None:
         """Give it this title and body."""
 
     def show(self, number: int) -> PullSeen: ...

@@ -20,15 +20,27 @@ class Target(NamedTuple):
     """Where a branch is."""
 
     commit: str
-    tree: str
 
 
 class Built(NamedTuple):
-    """A commit that was made of another and of a member's work; or the files that conflict."""
+    """A commit that was made of another and of a member's work; or the files that conflict.
+
+    `tip`: the newest commit of the member's work, which it has or conflicts with.
+    """
 
     commit: str = ""
     tree: str = ""
     conflicts: tuple[str, ...] = ()
+    tip: str = ""
+
+
+class Arrival(NamedTuple):
+    """What a landing has brought: `commit` was made of `before` and of `tip`."""
+
+    before: str
+    commit: str
+    tip: str
+    how: str
 
 
 class Fit(NamedTuple):
@@ -38,7 +50,7 @@ class Fit(NamedTuple):
     rivals: tuple[str, ...] = ()
 
 
-class Work(NamedTuple):
+class MemberWork(NamedTuple):
     """What a member brings. `message` is for the commit; `how`: merge or squash.
 
     `branch`: the task's own. What a person added there to the recorded `tip` comes along.
@@ -56,11 +68,11 @@ class Branches(Protocol):
     def target(self, onto: str) -> Target:
         """Raise `NotFound` when there is no such branch."""
 
-    def build(self, before: str, work: Work) -> Built:
+    def build(self, before: str, work: MemberWork) -> Built:
         """In the object store alone: no checkout and no branch is touched."""
 
-    def compare(self, before: str, works: Mapping[str, Work]) -> Mapping[str, Fit]:
-        """By the same names: what each changed since it departed from `before`."""
+    def compare(self, before: str, works: Mapping[str, MemberWork]) -> Mapping[str, Fit]:
+        """What each, by the same names, changed since it departed from `before`."""
 
     def move(self, onto: str, after: str, before: str) -> str:
         """Move the branch if it is still at `before`; the checkout that followed, or nothing.
@@ -68,7 +80,7 @@ class Branches(Protocol):
         Raise `Conflict` when it has moved, and `Refused` when its checkout has changes of its own.
         """
 
-    def publish(self, work: Work, branch: str, built: str) -> str:
+    def publish(self, work: MemberWork, branch: str, built: str) -> str:
         """Push what the member brings to this branch of the remote, without force; its commit.
 
         Raise `Conflict` when that is not what `built` was made of, and `Refused` when the remote's
@@ -79,12 +91,16 @@ class Branches(Protocol):
         """Whether the branch has all of these commits."""
 
     def within(self, commit: str, commits: Sequence[str]) -> set[str]:
-        """Those of the commits that lead to this one."""
+        """The ones of these commits that lead to this one."""
 
-    def check_home(self, onto: str, works: Mapping[str, Work]) -> None:
+    def tips(self, works: Mapping[str, MemberWork]) -> Mapping[str, str]:
+        """The commit, by the same names, that `build` would take of each now."""
+
+    def check_home(self, onto: str, arrivals: Mapping[str, Arrival]) -> None:
         """Raise `Refused` unless the branch has the work of each landing: nothing may be lost.
 
-        Of squashed work the commits themselves are kept, under the landing's id.
+        Squashed work is merged once more and compared; its own commits are kept, under the
+        landing's id.
         """
 
     def came_home(self, onto: str, tip: str) -> bool:
@@ -123,7 +139,7 @@ class GateWorktrees(Protocol):
         """The directory in which the gate `name` tests this commit, with the set-up done there."""
 
     def busy(self) -> Mapping[str, str]:
-        """By the gate that was prepared there last: the directory."""
+        """By gate, the directory that was prepared for it last."""
 
     def report(self, name: str) -> str:
         """The JUnit XML that the gate wrote to `$FLEET_JUNIT_XML`; empty: none."""

@@ -8,25 +8,19 @@ from urllib.parse import unquote, urlsplit
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Refused
+from fleet.domain.forges.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 KNOWN = {
-    "github.com": "github",
-    "gitlab.com": "gitlab",
-    "codeberg.org": "gitea",
-    "gitea.com": "gitea",
-    "linear.app": "linear",
+    host: kind for kind, row in KINDS.items() for host in row.hosts if not host.startswith(".")
 }
-API = {"github": "/api/v3", "gitlab": "/api/v4", "gitea": "/api/v1"}
-OWN_API = {"github.com": "https://api.github.com", "linear.app": "https://api.linear.app"}
-JIRA_CLOUD = ".atlassian.net"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SCP = re.compile(r"(?:[^@/:]+@)?(\[[0-9A-Fa-f:]+\]|[^/:@\[\]]+):(?!//)(.+)")
 
 
-class Address(NamedTuple):
+class RepositoryAddress(NamedTuple):
     """`host` with its port, if its address names one; `path`: owner and name, or groups and name."""
 
     host: str
@@ -34,7 +28,7 @@ class Address(NamedTuple):
     scheme: str = "https"
 
 
-def parse(remote: str) -> Address | None:
+def parse(remote: str) -> RepositoryAddress | None:
     """Where the address of a git remote leads; None: to no other machine, or nowhere."""
     scheme, host, path = "https", "", ""
     if "://" in remote:
@@ -53,7 +47,7 @@ def parse(remote: str) -> Address | None:
     path = path.strip("/").removesuffix(".git").strip("/")
     if not host or "/" not in path or ".." in path.split("/"):
         return None
-    return Address(host, path, scheme)
+    return RepositoryAddress(host, path, scheme)
 
 
 def kinds_of(declared: Iterable[str]) -> dict[str, str]:
@@ -62,10 +56,22 @@ def kinds_of(declared: Iterable[str]) -> dict[str, str]:
     return KNOWN | {host.strip().lower(): kind.strip() for host, _, kind in pairs}
 
 
-def api_of(address: Address, kind: str) -> str:
+def kind_of(host: str, declared: Iterable[str]) -> str:
+    """Empty: it is not declared what this host is."""
+    known = kinds_of(declared).get(host, "")
+    below = (kind for kind, row in KINDS.items() if host.endswith(_domains(row.hosts)))
+    return known or next(below, "")
+
+
+def _domains(hosts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(host for host in hosts if host.startswith("."))
+
+
+def api_of(address: RepositoryAddress, kind: str) -> str:
     """The address of its API. A token goes over plain http only to this machine."""
-    if address.host in OWN_API:
-        return OWN_API[address.host]
+    row = KINDS.get(kind)
+    if row is not None and row.public_api and address.host == row.hosts[0]:
+        return row.public_api
     bare = address.host.rpartition(":")[0] if address.host.count(":") == 1 else address.host
     if address.scheme != "https" and bare not in LOOPBACK:
         raise Refused(
@@ -73,4 +79,4 @@ def api_of(address: Address, kind: str) -> str:
             fix="Give the remote an https address: git remote set-url",
             code="plain_http",
         )
-    return f"{address.scheme}://{address.host}{API.get(kind, '')}"
+    return f"{address.scheme}://{address.host}{row.api if row else ''}"

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fleet.adapters.forges import gitea, github, gitlab, jira, linear
-from fleet.adapters.forges.addresses import JIRA_CLOUD, KNOWN, Address, api_of, kinds_of, parse
-from fleet.adapters.forges.gitea import Gitea
-from fleet.adapters.forges.github import GitHub
-from fleet.adapters.forges.gitlab import GitLab
-from fleet.adapters.forges.jira import Jira
-from fleet.adapters.forges.linear import Linear
+from fleet.adapters.forges.addresses import (
+    KNOWN,
+    RepositoryAddress,
+    api_of,
+    kind_of,
+    kinds_of,
+    parse,
+)
 from fleet.adapters.forges.rest import Rest
 from fleet.adapters.forges.tickets import HostTickets
 from fleet.adapters.forges.token import TokenSource
 from fleet.adapters.git.landing.merge_and_push import public
 from fleet.adapters.git.repo import Repo
 from fleet.domain.errors import Refused
+from fleet.domain.forges.kinds import FORGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
 
-AnyForge: TypeAlias = GitHub | GitLab | Gitea
-KINDS: dict[str, tuple[type[AnyForge], Callable[[str], dict[str, str]]]] = {
-    "github": (GitHub, github.headers),
-    "gitlab": (GitLab, gitlab.headers),
-    "gitea": (Gitea, gitea.headers),
-}
+    from fleet.adapters.forges.gitea import Gitea
+    from fleet.adapters.forges.github import GitHub
+    from fleet.adapters.forges.gitlab import GitLab
+    from fleet.adapters.forges.jira import Jira
+    from fleet.adapters.forges.linear import Linear
+
+    AnyForge: TypeAlias = GitHub | GitLab | Gitea
+    AnyTracker: TypeAlias = Linear | Jira
 
 
 class HostForges:
@@ -59,23 +65,20 @@ class HostForges:
             )
         return self.at(address)
 
-    def at(self, address: Address) -> AnyForge:
+    def at(self, address: RepositoryAddress) -> AnyForge:
         kind = self.kind_of(address.host)
-        if kind not in KINDS:
+        if kind not in FORGES:
             raise _unknown(address.host)
-        made, headers = KINDS[kind]
-        return made(self._rest(address, kind, headers), address.path)
+        forge: AnyForge = _module(kind).Client(self._rest(address, kind), address.path)
+        return forge
 
-    def tracker(self, kind: str, address: Address) -> Linear | Jira:
-        """Raise `Refused` when that host is no such tracker."""
-        if kind == "linear":
-            return Linear(self._rest(address, kind, linear.headers))
-        return Jira(self._rest(address, kind, jira.headers))
+    def tracker(self, kind: str, address: RepositoryAddress) -> AnyTracker:
+        tracker: AnyTracker = _module(kind).Client(self._rest(address, kind))
+        return tracker
 
     def kind_of(self, host: str) -> str:
         """Empty: it is not declared what this host is."""
-        known = kinds_of(self._hosts()).get(host, "")
-        return known or ("jira" if host.endswith(JIRA_CLOUD) else "")
+        return kind_of(host, self._hosts())
 
     def host_of(self, kind: str) -> str:
         """The only host of this kind; raise `Refused` when there are none or several."""
@@ -93,19 +96,24 @@ class HostForges:
     def tickets(self) -> HostTickets:
         return HostTickets(self)
 
-    def _rest(self, address: Address, kind: str, headers: Callable[[str], dict[str, str]]) -> Rest:
+    def _rest(self, address: RepositoryAddress, kind: str) -> Rest:
         with self._lock:
             rest = self._rests.get(address.host)
             if rest is None:
                 token = TokenSource(address.host, kind, self._env, address.scheme)
+                headers = _module(kind).headers
                 rest = Rest(api_of(address, kind), lambda: headers(token()))
                 self._rests[address.host] = rest
         return rest
 
 
+def _module(kind: str) -> ModuleType:
+    return import_module(f"{__package__}.{kind}")
+
+
 def _unknown(host: str) -> Refused:
     return Refused(
         f"Fleet does not know what kind of forge {host} is, so it sends nothing there.",
-        fix=f"fleet config set 'forge.hosts=[\"{host}=github\"]' (or gitlab, gitea)",
+        fix=f"fleet config set 'forge.hosts=[\"{host}={FORGES[0]}\"]' (or {', '.join(FORGES[1:])})",
         code="unknown_forge",
     )

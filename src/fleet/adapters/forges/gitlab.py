@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fleet.adapters.forges.rest import Rest
-    from fleet.domain.forges.pull import Draft, GateNote
+    from fleet.domain.forges.pull import GateNote, PullDraft
 
 NOT_NOW = frozenset({401, 405, 406, 422})
 STATES = {"opened": PullState.OPEN, "locked": PullState.OPEN, "merged": PullState.MERGED}
@@ -39,7 +39,7 @@ class GitLab:
         rows = self._rest.get(self._requests, source_branch=branch, target_branch=base, **query)
         return self._seen(rows[0]) if rows else None
 
-    def open(self, draft: Draft) -> PullSeen:
+    def open(self, draft: PullDraft) -> PullSeen:
         body = {
             "title": draft.title,
             "description": draft.body,
@@ -48,7 +48,7 @@ class GitLab:
         }
         return self._seen(self._rest.send("POST", self._requests, body))
 
-    def update(self, number: int, draft: Draft) -> None:
+    def update(self, number: int, draft: PullDraft) -> None:
         body = {"title": draft.title, "description": draft.body}
         self._rest.send("PUT", f"{self._requests}/{number}", body)
 
@@ -110,6 +110,9 @@ class GitLab:
                 title=str(row["title"]),
                 body=str(row.get("description") or ""),
             )
+
+
+Client = GitLab  # by this name `fleet.adapters.forges.forges` finds it
 
 
 def _is_label(word: str) -> bool:

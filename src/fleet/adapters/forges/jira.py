@@ -65,3 +65,6 @@ class Jira:
             labels=tuple(map(str, fields.get("labels") or ())),
             is_open=status.get("key") != "done",
         )
+
+
+Client = Jira  # by this name `fleet.adapters.forges.forges` finds it

@@ -34,7 +34,7 @@ class Linear:
         return _ticket(self._issue(name))
 
     def search(self, query: str, limit: int) -> Sequence[Ticket]:
-        """By words of the title, and by `label:NAME`."""
+        """Search by words of the title, and by `label:NAME`."""
         labels = [word.removeprefix("label:") for word in query.split() if _is_label(word)]
         words = " ".join(word for word in query.split() if not _is_label(word))
         never = {"null": True}
@@ -75,6 +75,9 @@ class Linear:
                 words = " ".join(str(error.get("message", "")) for error in errors)[:300]
                 raise Refused(f"Linear refused the request: {words}", code="forge_refused")
             return answer["data"]
+
+
+Client = Linear  # by this name `fleet.adapters.forges.forges` finds it
 
 
 def _is_label(word: str) -> bool:

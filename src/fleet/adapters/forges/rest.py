@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from http.client import HTTPConnection, HTTPMessage
 
-    from fleet.adapters.nodes.http import Answer
+    from fleet.adapters.nodes.http import NodeAnswer
 
 REQUEST_SECONDS = 15.0  # with the answer
 MOST_KEPT = 500  # answers that are kept with their ETag
@@ -49,7 +49,7 @@ class _AskingForge(Asking):
         return connection
 
     def target(self, path: str) -> str:
-        """As the request line has it: a proxy for plain http needs the whole address."""
+        """The target of the request line: a proxy for plain http needs the whole address."""
         host = self._parts.hostname or ""
         plain = self._parts.scheme != "https" and not proxy_bypass(host)
         return f"{self._base}{path}" if plain and getproxies().get("http") else path
@@ -106,7 +106,7 @@ class Rest:
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
 
-    def _exchange(self, method: str, path: str, body: Any, more: Mapping[str, str]) -> Answer:
+    def _exchange(self, method: str, path: str, body: Any, more: Mapping[str, str]) -> NodeAnswer:
         if (rest := self._closed_until - time.monotonic()) > 0:
             raise self._wait(rest, "asks Fleet to wait")
         parts = urlsplit(self.base)
@@ -123,7 +123,7 @@ class Rest:
         self._heed(answer)
         return answer
 
-    def _heed(self, answer: Answer) -> None:
+    def _heed(self, answer: NodeAnswer) -> None:
         """Remember how long the forge wants us to wait, and whether little is left to ask for."""
         now, headers = time.monotonic(), answer.headers
         left, limit = (_number(headers, name) for name in ("Remaining", "Limit"))
@@ -145,7 +145,7 @@ class Rest:
             code="forge_busy",
         )
 
-    def _value(self, answer: Answer) -> Any:
+    def _value(self, answer: NodeAnswer) -> Any:
         try:
             value = json.loads(answer.data) if answer.data else None
         except (ValueError, RecursionError):
@@ -195,5 +195,5 @@ def _words(value: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """As one part of a path."""
+    """The text, quoted as one part of a path."""
     return quote(text, safe="")

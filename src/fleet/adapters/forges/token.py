@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.processes import run as process
 from fleet.domain.errors import Refused, Unavailable
+from fleet.domain.forges.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-VARIABLE = "FLEET_FORGE_TOKEN"
-TRACKERS = {"linear": "FLEET_LINEAR_TOKEN", "jira": "FLEET_JIRA_TOKEN"}
 ASK_SECONDS = 10.0  # for one program
 FRESH_SECONDS = 600.0  # for which a token is kept in memory
 OLD_SECONDS = 30.0  # for which it is remembered that there is none
@@ -29,8 +28,7 @@ class TokenSource:
     """Of one host. `kind`: of forge."""
 
     def __init__(self, host: str, kind: str, env: Mapping[str, str], scheme: str = "https") -> None:
-        self._host, self._kind, self._env, self._scheme = host, kind, env, scheme
-        self._variable = TRACKERS.get(kind, VARIABLE)
+        self._host, self._kind, self._env, self._scheme = host, KINDS[kind], env, scheme
         self._lock = threading.Lock()
         self._token, self._until = "", 0.0
 
@@ -53,27 +51,24 @@ class TokenSource:
         return token
 
     def _fix(self) -> str:
-        program = {"github": "gh auth login", "gitlab": "glab auth login"}.get(self._kind, "")
-        ways = f"{program} --hostname {self._host}, or " if program else ""
-        if self._kind in TRACKERS:
-            return f"Set {self._variable}; for Jira Cloud it is EMAIL:TOKEN."
-        return f"{ways}set {self._variable}, or store one with git: git credential approve"
+        kind = self._kind
+        if not kind.has_code:
+            return f"Set {kind.token}{'; ' if kind.token_form else ''}{kind.token_form}."
+        ways = f"{kind.login} --hostname {self._host}, or set" if kind.login else "Set"
+        return f"{ways} {kind.token}, or store one with git: git credential approve"
 
     def _find(self) -> str:
-        if token := self._env.get(self._variable, "").strip():
+        if token := self._env.get(self._kind.token, "").strip():
             return token
-        if self._kind in TRACKERS:
+        if not self._kind.has_code:
             return ""
         return self._from_program() or self._from_git()
 
     def _from_program(self) -> str:
-        argv = {
-            "github": ("gh", "auth", "token", "--hostname", self._host),
-            "gitlab": ("glab", "config", "get", "token", "--host", self._host),
-        }.get(self._kind)
-        if argv is None or shutil.which(argv[0], path=self._env.get("PATH")) is None:
+        argv = self._kind.token_command
+        if not argv or shutil.which(argv[0], path=self._env.get("PATH")) is None:
             return ""
-        return self._ask(argv).strip()
+        return self._ask((*argv, self._host)).strip()
 
     def _from_git(self) -> str:
         """What git itself would send to this host; it asks nobody."""

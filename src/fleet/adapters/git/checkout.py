@@ -25,7 +25,9 @@ from fleet.ports import Tip
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fleet.adapters.git.remove import Removed
+    from fleet.adapters.git.old_branches import DeleteBranches
+    from fleet.adapters.git.remove import RemovedWorktree
+    from fleet.adapters.git.remove_all import OldWorkspace
     from fleet.domain.hosts.piece import Piece
     from fleet.domain.task import Task
     from fleet.ports import Merge, Site
@@ -89,15 +91,15 @@ class GitCheckout:
 
     def _free_branch(self, repo: Repo, site: Site) -> str:
         """A name that no branch has: another store may have used the same task ids."""
-        wanted = site.task.spec.branch or self.rules.branch_prefix + site.task.id
-        taken = self.check_branch(repo, wanted)
+        branch = site.task.spec.branch or self.rules.branch_prefix + site.task.id
+        taken = self.check_branch(repo, branch)
         if taken and site.run.number > 1:  # an earlier run may still work on it
-            wanted = f"{wanted}-a{site.run.number}"
-            taken = repo.has_branch(wanted)
-        name, tries = wanted, 1
+            branch = f"{branch}-a{site.run.number}"
+            taken = repo.has_branch(branch)
+        name, tries = branch, 1
         while taken:
             tries += 1
-            name = f"{wanted}-{tries}"
+            name = f"{branch}-{tries}"
             taken = repo.has_branch(name)
         return name
 
@@ -192,7 +194,7 @@ class GitCheckout:
 
     def finish(self, workspace: Workspace, site: Site, *, gather: bool) -> Tip:
         from fleet.adapters.git.commit import finish  # noqa: PLC0415  # few commands commit
-        from fleet.adapters.git.diff.size import Work, committed_lines  # noqa: PLC0415
+        from fleet.adapters.git.diff.size import WorkSpan, committed_lines  # noqa: PLC0415
 
         if not workspace.made:
             return Tip(self.commit(workspace))
@@ -200,15 +202,15 @@ class GitCheckout:
             message = f"{site.task.title}\n\nWhat {site.run.id} left uncommitted."
             private = self.rules.credential_files
             tip = finish(workspace, message if gather else "", private=private)
-            work = Work(site.task.id, workspace, site.merges)
+            work = WorkSpan(site.task.id, workspace, site.merges)
             return tip._replace(lines=committed_lines(work, tip.commit))
         return Tip()  # its directory is gone
 
-    def pack(self, workspace: Workspace, commit: str) -> Piece | None:
+    def pack(self, workspace: Workspace, commit: str) -> Sequence[Piece]:
         from fleet.adapters.git.pieces import pack  # noqa: PLC0415  # only where hosts share a store
 
         if not workspace.made or not commit:
-            return None
+            return ()
         return pack(Repo.of(Path(workspace.root)), commit, workspace.base)
 
     def missing(self, task: Task, commits: Sequence[str]) -> list[str]:
@@ -223,22 +225,36 @@ class GitCheckout:
 
     def remove(
         self, workspace: Workspace, *, task: str, project: str = "", delete_branch: bool = False
-    ) -> Removed:
-        """Keep the work that is only there, then remove the worktree or park it for the next start.
+    ) -> RemovedWorktree:
+        """As `remove_all`, of one; `delete_branch`: also when its commits are only kept."""
+        from fleet.adapters.git.old_branches import DeleteBranches  # noqa: PLC0415  # few commands remove
+        from fleet.adapters.git.remove_all import OldWorkspace  # noqa: PLC0415  # as above
 
-        Its processes have ended. Called again after a crash, it continues where it was.
+        which = DeleteBranches.SAVED if delete_branch else DeleteBranches.UNUSED
+        (done,) = self.remove_all([OldWorkspace(workspace, task, project)], which)
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    def remove_all(
+        self, old: Sequence[OldWorkspace], which: DeleteBranches
+    ) -> list[RemovedWorktree | FleetError | OSError]:
+        """Keep the work that is only there, then remove the worktrees or park them for the next starts.
+
+        Their processes have ended. Called again after a crash, it continues where it was.
         """
         from fleet.adapters.git.remove import Removing  # noqa: PLC0415  # few commands remove
+        from fleet.adapters.git.remove_all import Steps, remove_all  # noqa: PLC0415  # as above
 
-        removing = Removing(workspace, task, self._folders)
-        messages = self._tear_down(workspace, task)
-        repo = None
-        with suppress(FleetError, OSError):
-            repo = Repo.of(Path(project)) if project else None
-        removed = removing.remove(repo, self._pool, delete_branch=delete_branch, messages=messages)
+        def removing(one: OldWorkspace) -> Removing:
+            return Removing(one.workspace, one.task, self._folders)
+
+        done = remove_all(old, Steps(removing, self._tear_down, self._pool), which)
         if self._ports is not None:
-            Ports(self._ports).release(workspace.root)
-        return removed
+            for one, removed in zip(old, done, strict=True):
+                if not isinstance(removed, Exception):
+                    Ports(self._ports).release(one.workspace.root)
+        return done
 
     def _tear_down(self, workspace: Workspace, task: str) -> list[str]:
         """The messages of commands that failed; the worktree is removed all the same."""
@@ -283,34 +299,39 @@ def _within(cwd: Path, top: Path) -> Path:
 
 def _check_path(workspace: Workspace) -> None:
     if not Path(workspace.path).is_dir():
-        raise Refused(f"{workspace.path} is not in {workspace.base[:12]}.", code="no_directory")
+        name = Path(workspace.path).relative_to(workspace.root)
+        raise Refused(
+            f"The directory {name} is not in {workspace.base[:12]}, which the task starts from.",
+            fix="Commit a file in it first.",
+            code="no_directory",
+        )
 
 
-def _source(repo: Repo, wanted: Merge) -> str:
+def _source(repo: Repo, merge: Merge) -> str:
     """The branch, if it has the recorded work: a person may have added to it. Else the commit.
 
     A branch of that name may be another's, and an agent may have worked on a branch of its own. So
     where the recorded commit is not, a branch of that name proves nothing, and the result is empty.
     """
-    ref = f"refs/heads/{wanted.branch}"
-    if not wanted.commit:
-        return ref if repo.has_branch(wanted.branch) else ""
-    if not repo.has_commit(wanted.commit):
+    ref = f"refs/heads/{merge.branch}"
+    if not merge.commit:
+        return ref if repo.has_branch(merge.branch) else ""
+    if not repo.has_commit(merge.commit):
         return ""
-    has = repo.has_branch(wanted.branch) and repo.is_ancestor(wanted.commit, ref)
-    return ref if has else wanted.commit
+    has = repo.has_branch(merge.branch) and repo.is_ancestor(merge.commit, ref)
+    return ref if has else merge.commit
 
 
-def _merge(repo: Repo, root: Path, wanted: Merge, task: str, mark: str) -> None:
+def _merge(repo: Repo, root: Path, merge: Merge, task: str, mark: str) -> None:
     """Merge the branch of a task that this one waited for."""
-    branch = wanted.branch
-    source = _source(repo, wanted)
-    if not source and not wanted.commit:
+    branch = merge.branch
+    source = _source(repo, merge)
+    if not source and not merge.commit:
         return  # a person closed that task, and it has no work
     if not source:
         raise Refused(
             f"The work of {branch}, which {task} starts from, is not in {repo.top}: it has no"
-            f" commit {wanted.commit[:12]}.",
+            f" commit {merge.commit[:12]}.",
             fix="Fetch it there, if it was made elsewhere. `fleet kept` lists what was saved here.",
             code="base_gone",
         )

@@ -55,7 +55,7 @@ def commit(
     tree, repo = _tree(workspace), Repo.of(Path(project))
     with repo.alone():
         _refuse(tree, workspace)
-        _git_with_hooks(tree, "add", "--all", "--", ".", *left_out(tree, private))
+        _git_with_hooks(tree, "add", "--all", "--sparse", "--", ".", *left_out(tree, private))
         staged = tree.git("diff", "--cached", "--name-only", "-z").raw.count(b"\0")
         if not staged and not tree.in_progress():
             raise Refused(
@@ -85,25 +85,33 @@ def finish(workspace: Workspace, message: str, *, private: Sequence[str] = ()) -
     if tree is None:
         return Tip()
     files = _uncommitted(tree, private)
-    why = _reason_not_to_commit(tree)
+    why = _reason_not_to_commit(tree, files)
     own = [f for f in files if not f.path.endswith("/")]  # a clone in it is a repository of its own
     if message and own and not why:
         with Repo.of(tree.root).alone():
             nested = [f":(exclude,literal){f.path}" for f in files if f.path.endswith("/")]
             out = [*left_out(tree, private), *nested]
-            tree.git("add", "--all", "--", ".", *out, timeout=BIG_TREE_SECONDS)
+            tree.git("add", "--all", "--sparse", "--", ".", *out, timeout=BIG_TREE_SECONDS)
             tree.git(
                 *identity(tree.root), "commit", "--quiet", "--no-gpg-sign", "--allow-empty",
                 f"--message={message}", timeout=BIG_TREE_SECONDS,
             )  # fmt: skip
         files = _uncommitted(tree, private)
         why = why or (f"{files[0].path} is a repository of its own" if files else "")
-    head = tree.commit("HEAD")
+    head, content, words = _newest(tree)
     _bring_branch(tree, workspace.branch, head)
-    gathered = _gathered(tree, message)
+    gathered = _gathered(tree) if message and words.strip() == message.strip() else 0
     if files:
         return Tip(head, len(files), why, gathered)
-    return Tip(head, gathered=gathered, tree=tree.git("rev-parse", "HEAD^{tree}").out.strip())
+    return Tip(head, gathered=gathered, tree=content)
+
+
+def _newest(tree: Tree) -> tuple[str, str, str]:
+    """The commit that it is at, with its tree and its message, by one git; empty before the first."""
+    done = tree.git("log", "-1", "--no-show-signature", "--format=%H%n%T%n%B", check=False)
+    head, _, rest = (done.out if done.status == 0 else "").partition("\n")
+    content, _, words = rest.partition("\n")
+    return head, content, words
 
 
 def _uncommitted(tree: Tree, private: Sequence[str]) -> list[ChangedFile]:
@@ -112,8 +120,8 @@ def _uncommitted(tree: Tree, private: Sequence[str]) -> list[ChangedFile]:
     return [f for f in files if not (f.change == "untracked" and f.path in copied)]
 
 
-def _reason_not_to_commit(tree: Tree) -> str:
-    if tree.entries(unmerged=True):
+def _reason_not_to_commit(tree: Tree, files: Sequence[ChangedFile]) -> str:
+    if files and tree.entries(unmerged=True):
         return "files are in conflict"
     others = [name for name in tree.in_progress() if name != MERGE]
     return f"{' and '.join(others)} is in progress" if others else ""
@@ -131,10 +139,8 @@ def _bring_branch(tree: Tree, branch: str, head: str) -> None:
         )
 
 
-def _gathered(tree: Tree, message: str) -> int:
-    """How many files the newest commit has, if it is the one that we made; also after a crash."""
-    if not message or tree.git("log", "-1", "--format=%B").out.strip() != message.strip():
-        return 0
+def _gathered(tree: Tree) -> int:
+    """How many files the newest commit has: it is the one that we made, perhaps before a crash."""
     names = tree.git("diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "-z", "HEAD").raw
     return names.count(b"\0")
 
@@ -149,7 +155,7 @@ def work_commit(task: str, workspace: Workspace, *, private: Sequence[str]) -> t
     if not tree.changes():
         return head, False
     with tree.private_index() as mine:
-        words = ("add", "--all", "--", ".", *left_out(tree, private))
+        words = ("add", "--all", "--sparse", "--", ".", *left_out(tree, private))
         tree.git(*words, index=mine, timeout=BIG_TREE_SECONDS)
         files = tree.git("write-tree", index=mine).out.strip()
     message = f"Work of {task} that was not committed when it was forked\n"
@@ -206,7 +212,7 @@ def left_out(tree: Tree, private: Sequence[str]) -> list[str]:
 
 
 def _git_with_hooks(tree: Tree, *words: str) -> process.Done:
-    """As the user would run it; tries again while the agent's own git holds a lock."""
+    """Run git as the user would; try again while the agent's own git holds a lock."""
     until = time.monotonic() + GIT_LOCK_SECONDS
     timeout = BIG_TREE_SECONDS if words[0] == "add" else HOOKS
     done = run_git(tree.root, *QUIET, *words, timeout=timeout)
@@ -247,7 +253,7 @@ def _count(tree: Tree, *words: str) -> int:
 
 
 def _files(raw: bytes) -> tuple[ChangedFile, ...]:
-    """Of `git status --porcelain -z`: a renamed file is followed by the name that it had."""
+    """The files of `git status --porcelain -z`, where a renamed file is followed by its old name."""
     parts = iter(raw.split(b"\0"))
     files = []
     for part in parts:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def find_worktree(workspace: Workspace, project: str, mark: str) -> Path | None:
-    """By git's own record, else by the directories of the programs with this mark.
+    """Find a moved worktree by git's record, else by the directories of the programs with this mark.
 
     Repairs git's record of it.
     """

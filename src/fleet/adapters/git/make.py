@@ -75,7 +75,9 @@ class Making:
                     self._unlock()
                     return False
                 if self._root.with_name(f"{self._root.name}.removing").exists():
-                    raise Unavailable(f"{self._root} is being removed.", fix="fleet gc")
+                    raise Unavailable(
+                        f"{self._root} is being removed.", fix="fleet gc", code="being_removed"
+                    )
                 if self.fresh and self._repo.has_branch(branch):
                     raise Refused(
                         f"Another process created the branch {branch} in the meantime.",

@@ -6,7 +6,6 @@ clone. Where there is no remote it has all of a small repository, and of a large
 
 from __future__ import annotations
 
-import base64
 import re
 import tempfile
 from contextlib import suppress
@@ -15,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.git.repo import run_git
 from fleet.domain.errors import FleetError
-from fleet.domain.hosts.piece import MAX_BYTES, Piece
+from fleet.domain.hosts.piece import MAX_BYTES, split, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fleet.adapters.git.repo import Repo
+    from fleet.domain.hosts.piece import Piece
 
 REF = "refs/fleet/pieces/{}"  # keeps git from removing what came
 SMALL_PACKS = 2 * MAX_BYTES >> 10  # in KB: so much history is worth trying to pack whole
@@ -29,29 +29,26 @@ NEED = re.compile(rb"^-([0-9a-f]{40,64})", re.MULTILINE)
 
 
 def missing(repo: Repo, commits: Sequence[str]) -> list[str]:
-    """Those that are not in this clone, in one call of git."""
+    """The commits that are not in this clone, found with one call of git."""
     query = "".join(f"{commit}^{{commit}}\n" for commit in commits)
     done = run_git(repo.top, "cat-file", "--batch-check=%(objectname)", stdin=query.encode())
     lines = done.raw.decode("utf-8", "replace").splitlines()
     return [c for c, line in zip(commits, lines, strict=False) if line.endswith(" missing")]
 
 
-def pack(repo: Repo, commit: str, base: str) -> Piece | None:
-    """The commit with what leads to it; None: nothing is new in it, or it is too much."""
+def pack(repo: Repo, commit: str, base: str) -> tuple[Piece, ...]:
+    """The commit with what leads to it, in one or more parts; none: nothing is new, or it is too much."""
     name = REF.format(commit)
     repo.git("update-ref", name, commit)
     try:
         for without in _exclusions(repo, base):
             done = run_git(repo.top, "bundle", "create", "-q", "-", name, *without)
-            if done.status == 0 and len(done.raw) <= MAX_BYTES:
-                needs = NEED.findall(done.raw.partition(b"\n\n")[0])
-                data = base64.b64encode(done.raw).decode("ascii")
-                return Piece(
-                    commit, 0, data, tuple(n.decode() for n in needs), _roots(repo, commit)
-                )
+            needs = [need.decode() for need in NEED.findall(done.raw.partition(b"\n\n")[0])]
+            if done.status == 0 and (parts := split(commit, done.raw, needs, _roots(repo, commit))):
+                return parts
     finally:
         repo.git("update-ref", "-d", name, check=False)
-    return None
+    return ()
 
 
 def _exclusions(repo: Repo, base: str) -> list[tuple[str, ...]]:
@@ -79,13 +76,17 @@ def bring(repo: Repo, pieces: Sequence[Piece], wanted: Sequence[str]) -> list[st
 
     Call this beside the loop: a remote may take its time.
     """
+    known = {piece.id: piece for piece in pieces}
     for piece in pieces:
-        if missing(repo, piece.needs):
+        bundle = None if piece.is_part else whole(piece, known)
+        if bundle is None or not missing(repo, [piece.id]):
+            continue
+        if missing(repo, piece.commits):
             _fetch(repo)
-        if missing(repo, [piece.id]) and not missing(repo, piece.needs):
-            _take(repo, piece)
+        if not missing(repo, piece.commits):
+            _take(repo, piece.id, bundle)
     left = missing(repo, wanted)
-    if left and not pieces:
+    if left:  # what was too large for the store may have been pushed
         _fetch(repo)
         left = missing(repo, wanted)
     return left
@@ -98,11 +99,11 @@ def _fetch(repo: Repo) -> None:
         run_git(repo.top, *words, timeout=FETCH_SECONDS)
 
 
-def _take(repo: Repo, piece: Piece) -> None:
+def _take(repo: Repo, commit: str, bundle: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="fleet-piece-") as folder:
         file = Path(folder) / "bundle"
-        file.write_bytes(base64.b64decode(piece.data, validate=True))
-        name = REF.format(piece.id)
+        file.write_bytes(bundle)
+        name = REF.format(commit)
         repo.git(
             "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(file), f"{name}:{name}"
         )

@@ -89,7 +89,7 @@ class Pool:
         return True
 
     def _parked(self, record: Path, root: Path) -> Tree | None:
-        """None, and the record removed, when the tree is gone or has changed files."""
+        """The parked tree; None, and its record removed, when it is gone or has changed files."""
         with suppress(FleetError, OSError, ValueError, KeyError):
             tree = Tree(root, Path(json.loads(record.read_text())["gitdir"]))
             recorded = os.fsdecode((tree.gitdir / "gitdir").read_bytes()).rstrip("\n")
@@ -131,7 +131,7 @@ def _point_to(gitdir: Path, root: Path) -> None:
 
 
 def _switch(tree: Tree, before: str, branch: str, base: str, mark: str) -> None:
-    """As `git checkout -b`, but without reading the files that are the same in both commits."""
+    """Do what `git checkout -b` does, without reading the files that are the same in both commits."""
     ref = f"refs/heads/{branch}"
     if before != base:
         tree.git("read-tree", "-m", "-u", before, base, mark=mark)

@@ -16,24 +16,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.kept.refs import is_kept, keep
+from fleet.adapters.git.kept.refs import keep
+from fleet.adapters.git.old_branches import Deletion, OldBranch
 from fleet.adapters.git.pool import is_parked
-from fleet.adapters.git.repo import Repo, text_of
+from fleet.adapters.git.repo import Repo
 from fleet.adapters.git.tree import Tree
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Refused, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fleet.adapters.git.pool import Pool
+    from fleet.adapters.git.tree import TreeState
     from fleet.domain.run import Workspace
 
 WRITERS = 10.0  # seconds that a dying program may go on writing into what is being deleted
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedWorktree:
     """What was done. `kept`: ids under which work was saved, by this call or one before it."""
 
     root: str
@@ -58,39 +60,65 @@ class Removing:
         self._lock = -1
         self._kept: list[str] = []
         self._messages: list[str] = []
+        self._saved: Mapping[str, bool] = {}
+        self._removed = self._parked = False
+        self.repo: Repo | None = None  # that its branch is in
 
-    def remove(
+    def take_away(
         self,
         repo: Repo | None,
         pool: Callable[[Repo], Pool],
         *,
-        delete_branch: bool,
+        saved: Mapping[Path, Mapping[str, bool]],
         messages: Sequence[str] = (),
-    ) -> Removed:
-        """`repo`: its repository, in case nothing is left of the worktree that names it."""
+    ) -> None:
+        """Remove or park the worktree; its note stays, and is locked, until `finish` or `close`.
+
+        `repo`: its repository, in case nothing is left of the worktree that names it. `saved`:
+        by repository, of some commits whether they are elsewhere, too.
+        """
         self._messages += messages
         if not (self._exists() or self._note.exists() or repo):
-            return self._done()
+            return
         self._take()
-        try:
-            note = self._read_note()
-            path, tree = self._find(note)
-            repo = _repo_of(tree) if tree else _recorded_repo(note) or repo
-            parked = path is not None and is_parked(path)
-            if tree is not None and repo is not None and note.get("stage") != "deleting":
-                path, parked = self._move_away(tree, pool(repo))
-            removed = path is not None and not parked
-            if path is not None and not parked:
-                self._delete(path)
-            if repo is not None and not parked:
-                recorded = tree.gitdir if tree else Path(note.get("gitdir", ""))
-                self._forget(repo, path, recorded)
-            delete_branch = delete_branch or bool(repo and self._is_unused(repo))
-            branch_deleted = bool(delete_branch and repo and self._delete_branch(repo))
+        note = self._read_note()
+        path, tree = self._find(note)
+        self.repo = repo = _repo_of(tree) if tree else _recorded_repo(note) or repo
+        self._saved = saved.get(repo.common, {}) if repo else {}
+        self._parked = path is not None and is_parked(path)
+        if tree is not None and repo is not None and note.get("stage") != "deleting":
+            path, self._parked = self._move_away(tree, pool(repo))
+        if self._parked:
+            return
+        if path is not None:
+            self._delete(path)
+            self._removed = True
+        if repo is not None:
+            recorded = tree.gitdir if tree else Path(note.get("gitdir", ""))
+            self._forget(repo, path, recorded)
+
+    def branch(self) -> OldBranch | None:
+        """The branch that may be deleted; None: there is none, or its repository is unknown."""
+        workspace = self._workspace
+        if self.repo is None or not workspace.branch:
+            return None
+        return OldBranch(workspace.branch, workspace.base, kept=bool(self._kept))
+
+    def finish(self, deletion: Deletion) -> RemovedWorktree:
+        branch = self._workspace.branch
+        self._messages += [m for m in (deletion.messages.get(branch),) if m]
+        if self._lock >= 0:
             self._note.unlink(missing_ok=True)
-            return self._done(removed=removed, parked=parked, branch_deleted=branch_deleted)
-        finally:
+        return RemovedWorktree(
+            str(self._root), branch, tuple(self._kept), self._removed, self._parked,
+            branch in deletion.deleted, tuple(self._messages),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Let the next call go on with what was not finished."""
+        if self._lock >= 0:
             os.close(self._lock)
+            self._lock = -1
 
     def _check_path(self, folders: tuple[Path, ...]) -> None:
         """Refuse all but a worktree that fleet made, two levels below `folders`: no link or `..`."""
@@ -119,7 +147,7 @@ class Removing:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            os.close(self._lock)
+            self.close()
             raise Unavailable(
                 f"Another fleet process is removing {self._root}.", fix="Try again in a moment."
             ) from error
@@ -157,26 +185,28 @@ class Removing:
 
     def _move_away(self, tree: Tree, pool: Pool) -> tuple[Path | None, bool]:
         """Keep the work, move the tree to a path that no program knows, and keep what came meanwhile."""
-        self._keep(tree)
-        settled = _settled_at(tree)
-        wanted = None
+        look = tree.look()
+        settled = not _is_busy(tree, look)
+        self._keep(tree, look)
+        room = None
         if tree.root == self._root and not tree.nested():  # nested trees record their own path
             with pool.repo.alone():
-                wanted = pool.room() if pool.suits(tree) else None
-                if wanted and wanted.parent.stat().st_dev != tree.root.parent.stat().st_dev:
-                    wanted = None
-                target = wanted or self._aside
+                room = pool.room() if pool.suits(tree) else None
+                if room and room.parent.stat().st_dev != tree.root.parent.stat().st_dev:
+                    room = None
+                target = room or self._aside
                 self._write_note("aside", tree, target)
                 tree.root.rename(target)
             tree = Tree(target, tree.gitdir)
-            if not settled or _settled_at(tree) != settled:
-                self._keep(tree)
-        if wanted is not None and self._parked(tree, pool):
+            later = tree.look()
+            if not settled or later != look or _is_busy(tree, later):
+                self._keep(tree, later)
+        if room is not None and self._park(tree, pool):
             return tree.root, True
         self._write_note("deleting", tree, tree.root)
         return tree.root, False
 
-    def _parked(self, tree: Tree, pool: Pool) -> bool:
+    def _park(self, tree: Tree, pool: Pool) -> bool:
         """False when another process took the last room in the pool first."""
         try:
             with pool.repo.alone():
@@ -188,8 +218,8 @@ class Removing:
             return False
         return True
 
-    def _keep(self, tree: Tree) -> None:
-        kept = keep(self._workspace, self._label, at=tree)
+    def _keep(self, tree: Tree, look: TreeState) -> None:
+        kept = keep(self._workspace, self._label, seen=(tree, look), saved=self._saved)
         if kept is None:
             return
         if kept.missing:
@@ -229,51 +259,13 @@ class Removing:
                 if not os.path.lexists(path):
                     repo.git(*words, check=False)
 
-    def _is_unused(self, repo: Repo) -> bool:
-        """Nothing came onto the branch: it would only be in the way of the next one of that name."""
-        branch, base = self._workspace.branch, self._workspace.base
-        if self._kept or not branch or not base or not repo.has_branch(branch):
-            return False
-        return repo.commit(f"refs/heads/{branch}") == base
-
-    def _delete_branch(self, repo: Repo) -> bool:
-        """Only when its commits are in another branch, a tag, a remote or kept work too."""
-        branch = self._workspace.branch
-        if not branch or not repo.has_branch(branch):
-            return False
-        with repo.alone():
-            tip = repo.commit(f"refs/heads/{branch}")
-            if not (is_saved(repo, tip, branch) or is_kept(repo, tip)):
-                self._messages.append(f"{branch} has commits that are nowhere else, so it stays.")
-                return False
-            done = repo.git("branch", "-D", branch, check=False)
-        if done.status:
-            self._messages.append(f"{branch} could not be deleted: {done.words}")
-        return done.status == 0
-
-    def _done(
-        self, *, removed: bool = False, parked: bool = False, branch_deleted: bool = False
-    ) -> Removed:
-        return Removed(
-            str(self._root), self._workspace.branch, tuple(self._kept), removed, parked,
-            branch_deleted, tuple(self._messages),
-        )  # fmt: skip
-
-
-def is_saved(repo: Repo, commit: str, branch: str) -> bool:
-    """Whether another branch, a tag or a remote has it."""
-    words = ("for-each-ref", "--format=%(refname)", "--contains", commit)
-    kinds = ("refs/heads", "refs/remotes", "refs/tags")
-    refs = text_of(repo.git(*words, *kinds, check=False).raw).split("\n")
-    return any(ref and ref != f"refs/heads/{branch}" for ref in refs)
-
 
 def _common(gitdir: Path) -> Path:
     return gitdir.parent.parent.resolve()
 
 
 def _repo_of(tree: Tree) -> Repo:
-    """Of the git directory, not of the tree, which is about to move."""
+    """The repository by its git directory: the tree is about to move."""
     common = _common(tree.gitdir)
     return Repo(common, common)
 
@@ -294,10 +286,9 @@ def _is_worktree(tree: Tree) -> bool:
     return recorded.parent.resolve() == tree.root.resolve()
 
 
-def _settled_at(tree: Tree) -> str:
-    """The commit that a tree without any other work is at; empty: there may be more to keep."""
-    busy = tree.changes() or tree.in_progress() or tree.filled() or tree.nested()
-    return "" if busy else tree.commit("HEAD")
+def _is_busy(tree: Tree, look: TreeState) -> bool:
+    """Whether it has work besides its commit, or may have."""
+    return bool(look.changed or tree.in_progress() or tree.filled() or tree.nested())
 
 
 def _is_at(gitdir: Path, paths: Sequence[Path]) -> bool:

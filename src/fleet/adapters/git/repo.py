@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 GIT_SECONDS = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
+DIFF_SECONDS = 60.0  # for git to read a worktree, or to compare two trees
 GIT_LOCK_SECONDS = 10.0  # to wait for another git process that holds the lock
 STALE = 1.0  # seconds after which a lock that no process of ours holds was left behind
 FRESH = 5.0  # seconds for which the path of the hooks is trusted
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
 LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
-LONGEST = 240  # characters of a branch: git writes `<name>.lock`, and a file's name has 255 bytes
+LONGEST_BRANCH = 240  # bytes: git writes `<name>.lock`, and a file's name has at most 255
 _NOT_IN_NAMES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 _PASSED = ("GIT_CONFIG", "GIT_AUTHOR", "GIT_COMMITTER", "GIT_SSH", "GIT_EXEC_PATH", "GIT_LFS_")
 
@@ -42,9 +43,9 @@ class Repo:
     def of(cwd: Path) -> Repo:
         """Runs git once for each checkout, until another repository takes its place."""
         stamp = _stamp(cwd)
-        known = _KNOWN.get(cwd)
-        if known is not None and stamp and known[0] == stamp:
-            return known[1]
+        known_repo = _KNOWN.get(cwd)
+        if known_repo is not None and stamp and known_repo[0] == stamp:
+            return known_repo[1]
         repo = Repo._ask_git(cwd)
         if stamp:
             if len(_KNOWN) >= MOST_KNOWN:
@@ -99,6 +100,11 @@ class Repo:
     def has_ref(self, ref: str) -> bool:
         return self.git("show-ref", "--verify", "--quiet", ref, check=False).status == 0
 
+    def was_at(self, branch: str, commit: str) -> bool:
+        """Whether somebody has moved the branch away from this commit, by what git remembers."""
+        log = self.git("reflog", "show", "--format=%H", f"refs/heads/{branch}", "--", check=False)
+        return commit in log.out.split()
+
     def has_commit(self, name: str) -> bool:
         return self.git("cat-file", "-e", f"{name}^{{commit}}", check=False).status == 0
 
@@ -151,10 +157,10 @@ class Repo:
         """Raise when git cannot create this branch beside the existing ones; True: it exists."""
         if not is_name(branch):
             raise BadInput(f"'{branch[:80]}' is not a name for a branch.", fix="Try fix/login.")
-        if any(len(os.fsencode(part)) > LONGEST for part in branch.split("/")):
+        if any(len(os.fsencode(part)) > LONGEST_BRANCH for part in branch.split("/")):
             raise BadInput(
                 f"'{branch[:40]}…' is too long for a branch.",
-                fix=f"Use at most {LONGEST} bytes between slashes.",
+                fix=f"Use at most {LONGEST_BRANCH} bytes between slashes.",
             )
         names = self._names_around(branch)
         if other := next((name for name in names if name != branch), ""):
@@ -180,9 +186,13 @@ class Repo:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the lock under which fleet changes this repository's worktrees."""
-        with (self.common / "fleet.lock").open("w") as lock:
+        how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC  # an agent may write here
+        lock = os.open(self.common / "fleet.lock", how, 0o666)
+        try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+        finally:
+            os.close(lock)
 
 
 _HOOKS: dict[Path, tuple[float, Path]] = {}
@@ -205,7 +215,7 @@ def _stamp(cwd: Path) -> tuple[int, ...]:
 
 
 def is_name(branch: str) -> bool:
-    """As `git check-ref-format --branch` decides, without starting git for every name."""
+    """Decide what `git check-ref-format --branch` would, without starting git for every name."""
     if not branch or branch in {"@", "HEAD"} or branch.startswith("-") or branch.endswith("."):
         return False
     if _NOT_IN_NAMES.search(branch):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.repo import GIT_SECONDS, QUIET, run_git, text_of
+from fleet.adapters.git.repo import GIT_SECONDS, QUIET, names_of, run_git, text_of
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Refused
 
@@ -40,11 +41,22 @@ _LISTED: dict[tuple[object, ...], bytes] = {}
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     mode: str
     sha: str
     stage: int
     path: bytes
+
+
+class TreeState(NamedTuple):
+    """A tree at one moment. `head`: its commit; `branch`: empty when detached.
+
+    `changed`: something is not committed; what git ignores does not count.
+    """
+
+    head: str
+    branch: str
+    changed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,8 @@ class Tree:
         """None when no working tree of git begins at this directory."""
         if not os.path.lexists(root / ".git"):
             return None
+        if linked := _linked_gitdir(root):
+            return Tree(root, linked)
         done = run_git(root, "rev-parse", "--path-format=absolute", "--git-dir")
         gitdir = text_of(done.raw).removesuffix("\n")
         return Tree(root, Path(gitdir)) if done.status == 0 else None
@@ -83,12 +97,12 @@ class Tree:
         return done
 
     def commit(self, name: str) -> str:
-        """Its full name, or the empty string."""
+        """The full name of the commit, or the empty string."""
         done = self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False)
         return done.out.strip() if done.status == 0 else ""
 
     def head_branch(self) -> str:
-        """Also one that has no commit yet; empty: detached."""
+        """The branch of HEAD, also one that has no commit yet; empty: detached."""
         done = self.git("symbolic-ref", "--quiet", "HEAD", check=False)
         return text_of(done.raw).strip().removeprefix("refs/heads/")
 
@@ -98,8 +112,24 @@ class Tree:
         `all_files`: list also each untracked file, and those that the index tells git to skip.
         """
         how = "--untracked-files=all" if all_files else "--untracked-files=normal"
-        words = ("status", "--porcelain", "-z", how, "--ignore-submodules=none")
-        if not all_files or not (flagged := self.flagged()):
+        return self._status("--porcelain", how, flagged=self.flagged() if all_files else [])
+
+    def look(self) -> TreeState:
+        """The commit, the branch and the changes, as one git process saw them."""
+        words = ("--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=all")
+        lines = names_of(self._status(*words, flagged=self.flagged()))
+        headers = list(takewhile(lambda line: line.startswith("# "), lines))
+        facts = dict(line[2:].split(" ", 1) for line in headers)
+        head, branch = facts.get("branch.oid", ""), facts.get("branch.head", "")
+        return TreeState(
+            head if _SHA.fullmatch(head) else "",
+            "" if branch == "(detached)" else branch,
+            len(lines) > len(headers),
+        )
+
+    def _status(self, *how: str, flagged: list[bytes]) -> bytes:
+        words = ("status", "-z", *how, "--ignore-submodules=none")
+        if not flagged:
             return self.git(*words, timeout=BIG_TREE_SECONDS).raw
         with self.private_index() as mine:
             self.unflag(mine, flagged)
@@ -107,8 +137,8 @@ class Tree:
 
     def flagged(self) -> list[bytes]:
         """Existing files that the index tells git to skip."""
-        listed = self._listed("-v").split(b"\0")
-        paths = [x[2:] for x in listed if x and (x[:1] == b"S" or x[:1].islower())]
+        listed = self._listed()
+        paths = [_entry(x).path for x in listed if x[:1] == b"S" or x[:1].islower()]
         return [path for path in paths if os.path.lexists(self.root / os.fsdecode(path))]
 
     def unflag(self, index: Path, paths: list[bytes]) -> None:
@@ -129,9 +159,9 @@ class Tree:
                 commits += _SHA.findall((self.gitdir / name).read_text("ascii", "replace"))
         return [sha for sha in commits if self.commit(sha)]
 
-    def entries(self, index: Path | None = None, *, unmerged: bool = False) -> list[Entry]:
-        listed = self._listed("--unmerged" if unmerged else "--stage", index)
-        return [_entry(line) for line in listed.split(b"\0") if line]
+    def entries(self, index: Path | None = None, *, unmerged: bool = False) -> list[TreeEntry]:
+        entries = [_entry(line) for line in self._listed(index)]
+        return [entry for entry in entries if entry.stage] if unmerged else entries
 
     def nested(self, index: Path | None = None) -> list[Path]:
         """Directories that are working trees of their own: submodules, clones."""
@@ -143,29 +173,28 @@ class Tree:
         return [link for link in self._links() if _has_loose_files(self.root / os.fsdecode(link))]
 
     def _links(self, index: Path | None = None) -> list[bytes]:
-        listing = self._listed("--stage", index)
-        return [_entry(x).path for x in listing.split(b"\0") if x.startswith(GITLINK.encode())]
+        links = GITLINK.encode()
+        return [_entry(x).path for x in self._listed(index) if x.startswith(links, 2)]
 
-    def _listed(self, how: str, index: Path | None = None) -> bytes:
-        """What is in the index, read once for as long as its file is the same: git writes another."""
+    def _listed(self, index: Path | None = None) -> list[bytes]:
+        """The lines of the index, each after git's letter for how it treats the file."""
+        return [line for line in self._listing(index).split(b"\0") if line]
+
+    def _listing(self, index: Path | None) -> bytes:
+        """Read once for as long as the file is the same: git writes another."""
+        words = ("ls-files", "-z", "-v", "--stage")
         with suppress(OSError):
-            file = (index or self.gitdir / "index").stat()
-            key = (
-                str(self.root),
-                how,
-                file.st_ino,
-                file.st_size,
-                file.st_mtime_ns,
-                file.st_ctime_ns,
-            )
+            path = index or self.gitdir / "index"
+            file = path.stat()
+            key = (str(path), file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns)
             if (known := _LISTED.get(key)) is None:
-                known = self.git("ls-files", "-z", how, index=index).raw
+                known = self.git(*words, index=index).raw
                 if len(known) <= MOST_LISTED:
                     while len(_LISTED) >= KEPT_LISTS:
                         _LISTED.pop(next(iter(_LISTED), key), None)
                     _LISTED[key] = known
             return known
-        return self.git("ls-files", "-z", how, index=index).raw  # it has no index yet
+        return self.git(*words, index=index).raw  # it has no index yet
 
     @contextmanager
     def private_index(self, *, empty: bool = False) -> Iterator[Path]:
@@ -190,7 +219,17 @@ def _has_loose_files(folder: Path) -> bool:
     return any(files for _, _, files in os.walk(folder))
 
 
-def _entry(line: bytes) -> Entry:
-    facts, _, path = line.partition(b"\t")
+def _linked_gitdir(root: Path) -> Path | None:
+    """The git directory of a linked worktree, by its `.git` file; None: only git can tell."""
+    with suppress(OSError):
+        kind, _, recorded = os.fsdecode((root / ".git").read_bytes()).rstrip("\n").partition(": ")
+        gitdir = root / recorded
+        if kind == "gitdir" and (gitdir / "commondir").is_file() and (gitdir / "HEAD").is_file():
+            return gitdir
+    return None
+
+
+def _entry(line: bytes) -> TreeEntry:
+    facts, _, path = line[2:].partition(b"\t")
     mode, sha, stage = facts.decode("ascii").split(" ")
-    return Entry(mode, sha, int(stage), path)
+    return TreeEntry(mode, sha, int(stage), path)

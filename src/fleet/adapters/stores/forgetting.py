@@ -12,7 +12,7 @@ from fleet.domain.task import Task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.adapters.stores.transfer import Holder
+    from fleet.adapters.stores.sql import Holder
 
 FIRST = "first_event"  # the row of `meta` with the number before which events may be missing
 SET_FIRST = """
@@ -38,7 +38,7 @@ WITH_TASK = (
 
 
 class DropEvents(NamedTuple):
-    """Those from `first` to below `beyond`, but not of these tasks, which go on."""
+    """Drop the events from `first` to below `beyond`, but not those of these tasks, which go on."""
 
     first: int
     beyond: int
@@ -46,7 +46,7 @@ class DropEvents(NamedTuple):
 
 
 class DropTasks(NamedTuple):
-    """Of these, each an id and a version, those that are still so and that no other refers to."""
+    """Drop those of these tasks, each an id and a version, that are unchanged and no other refers to."""
 
     tasks: Sequence[Sequence[Any]]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_agents, complete_tasks
+from fleet.cli.terminal.connect import connect, unsupervised
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Cell, Column, Result, Table, Text
 from fleet.domain.errors import BadInput, NotFound
@@ -45,7 +46,7 @@ _RULES = (
     click.option("--first", is_flag=True, help="The first that passes wins; stop the others."),
     click.option(
         "--judge", default="", metavar="AGENT", shell_complete=complete_agents,
-        help="An agent of another vendor, which compares solutions that measure the same. Default: "
+        help="An agent of another vendor, which compares solutions that are equal in all else. Default: "
         "an agent that fleet.yaml declares; none: no judge.",
     ),
     click.option(
@@ -101,7 +102,6 @@ def best(
     skipped tests, size, cost and time. `fleet pick BATCH` shows how it stands, and why.
     """
     from fleet.cli.tasks.add import where_of
-    from fleet.cli.terminal.connect import connect
     from fleet.domain.task import Limits, Spec
     from fleet.operations.landing.race import StartRace
 
@@ -121,13 +121,10 @@ def best(
     )  # fmt: skip
     row = client.call(wanted)
     tasks = ", ".join(c.task for c in row.contenders)
-    text = f"Added {row.batch}: {tasks} do the same work. How it stands: fleet pick {row.batch}"
-    return Result("race", row, Text(text), _hint(client))
-
-
-def _hint(client: Client) -> tuple[str, ...]:
-    going = client.supervised()
-    return () if going else ("No supervisor is running, so nothing starts yet: fleet run",)
+    text = (
+        f"Added {row.batch}: {tasks} do the same work. See their progress: fleet pick {row.batch}"
+    )
+    return Result("race", row, Text(text), unsupervised(client))
 
 
 @command(config=True)
@@ -144,7 +141,6 @@ def pick(
     BATCH is the task that `fleet best`, `fleet fanout` or `fleet multi` made. Without --test and
     TASK, this shows how it stands, and why; without BATCH, the newest batches.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.race import PickBest, ShowRace
 
     client = connect(config=config)
@@ -167,7 +163,7 @@ def pick(
         row = client.call(ShowRace(row.batch))
     if verdicts:
         return Result("race", row, Text(_verdicts(row)))
-    notes = () if row.state != "running" else _hint(client)
+    notes = () if row.state != "running" else unsupervised(client)
     return Result(
         "race", row, _table(row), (_sentence(row), *notes), exit_status=_status(row, now=now)
     )

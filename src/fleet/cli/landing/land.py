@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.completion import complete_landed, complete_landings, complete_tasks_to_land
+from fleet.cli.terminal.connect import connect, unsupervised
 from fleet.cli.terminal.frame import FleetGroup
-from fleet.cli.terminal.view import Column, Result, Table, Text
+from fleet.cli.terminal.human import counted
+from fleet.cli.terminal.view import Column, ItemStream, Pairs, Result, Table, Text
 from fleet.domain.errors import BadInput
+from fleet.domain.landing.landing import HOWS, MERGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +25,8 @@ if TYPE_CHECKING:
     from fleet.operations.landing.landing import CandidateRow, LandingRow, LandTasks
     from fleet.operations.landing.trains import TrainRow
 
-MAX_QUEUED = 100  # tasks that one command queues
+MOST_AT_ONCE = 100  # tasks that one request queues
+MOST_LISTED = 1000  # tasks of one page
 NOW_SECONDS = 24 * 3600.0
 
 
@@ -36,7 +41,9 @@ class LandGroup(FleetGroup):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        tasks = complete_tasks(ctx, self.params[0], incomplete) if incomplete[:1] != "-" else []
+        tasks = (
+            complete_tasks_to_land(ctx, self.params[0], incomplete) if incomplete[:1] != "-" else []
+        )
         return [*super().shell_complete(ctx, incomplete), *tasks]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -61,14 +68,14 @@ def land(ctx: click.Context, *, config: Path | None) -> Result | None:
 
 
 @land.command("add", config=True)
-@click.argument("tasks", metavar="TASK…", nargs=-1, shell_complete=complete_tasks)
+@click.argument("tasks", metavar="TASK…", nargs=-1, shell_complete=complete_tasks_to_land)
 @click.option(
     "--all", "everything", is_flag=True, help="All tasks here that are done and not landed."
 )
 @click.option("--label", default="", help="The tasks with this label that are done and not landed.")
 @click.option("--onto", default="", metavar="BRANCH", help="The branch to land on.")
 @click.option(
-    "--as", "how", type=click.Choice(["merge", "squash"]), default="merge",
+    "--as", "how", type=click.Choice(HOWS), default=MERGE,
     help="One merge commit for each task, or one commit without the task's own commits.",
 )  # fmt: skip
 @click.option(
@@ -97,7 +104,6 @@ def add(
     config: Path | None,
 ) -> Result:
     """Queue the work of tasks to land."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.landing import LandTasks
 
     if force and not why.strip():
@@ -107,21 +113,28 @@ def add(
     if tasks and (everything or label):
         raise BadInput("Tasks cannot be named with --all or --label.", fix="Give one of them.")
     client = connect(config=config)
-    names = tasks or (_not_landed(client, label) if everything or label else ())
-    if not names:
-        empty = "Nothing here is done and not landed."
-        if not (everything or label):
-            raise BadInput("Name the tasks to land.", fix="fleet land TASK…, or fleet land --all")
-        return Result("landings", (), Text(empty))
-    wanted = LandTasks(tuple(names), onto, how, why if force else "", push, pr)
+    if not (tasks or everything or label):
+        raise BadInput("Name the tasks to land.", fix="fleet land TASK…, or fleet land --all")
+    wanted = LandTasks(tasks, onto, how, why if force else "", push, pr)
+    if not tasks:
+        done, waiting = _not_landed(client, label)
+        # Who wants no more than that they land goes on with those that were queued before.
+        names = done + waiting if now and wanted == LandTasks(()) else done
+        if not names:
+            return _nothing_to_land(client, len(waiting))
+        wanted = replace(wanted, tasks=names)
+    parts = [replace(wanted, tasks=part) for part in _batches(wanted.tasks)]
     if now:
-        return _wait_for(client, _queued_by_now(client, wanted))
-    rows = client.call(wanted)
-    return Result("landings", rows, Text("\n".join(map(_queued, rows))), _hint(client))
+        queued = [row for part in parts for row in _queued_by_now(client, part)]
+        return _wait_for(client, queued)
+    rows = tuple(row for part in parts for row in client.call(part))
+    return Result(
+        "landings", rows, Text("\n".join(map(_queued, rows))), unsupervised(client, "nothing lands")
+    )
 
 
 def land_now(client: Client, tasks: tuple[str, ...], onto: str) -> Result:
-    """Queue these tasks, and wait until they have landed or came back."""
+    """Queue these tasks, and wait until they have landed or were sent back."""
     from fleet.operations.landing.landing import LandTasks
 
     return _wait_for(client, _queued_by_now(client, LandTasks(tasks, onto)))
@@ -129,17 +142,28 @@ def land_now(client: Client, tasks: tuple[str, ...], onto: str) -> Result:
 
 def _queued_by_now(client: Client, wanted: LandTasks) -> tuple[LandingRow, ...]:
     """Queue what is not queued yet; who wants more than that it lands is refused as always."""
-    from fleet.operations.landing.landing import LandTasks, ShowLanding
+    from fleet.operations.landing.landing import ReleaseLanding, ShowLanding
     from fleet.operations.tasks.list import ListTasks
 
     known = {row.id: row for row in client.call(ListTasks(all=True, tasks=wanted.tasks))}
     landings = {name: row.landing for name, row in known.items() if row.landing}
     rows = {name: client.call(ShowLanding(landing)) for name, landing in landings.items()}
-    waiting = {name: row for name, row in rows.items() if row.state == "queued"}
-    if not waiting or wanted != LandTasks(wanted.tasks):
-        return client.call(wanted)
+    waiting = {
+        n: row for n, row in rows.items() if row.state == "queued" and _is_wanted(row, wanted)
+    }
     others = tuple(name for name in wanted.tasks if name not in waiting)
-    return (*waiting.values(), *(client.call(LandTasks(others)) if others else ()))
+    queued = client.call(replace(wanted, tasks=others)) if others else ()
+    return (*(client.call(ReleaseLanding(row.id)) for row in waiting.values()), *queued)
+
+
+def _is_wanted(row: LandingRow, wanted: LandTasks) -> bool:
+    """Whether it is queued as it is wanted now; who says no more than that it lands wants it so."""
+    branch = row.onto.removeprefix(f"{row.remote}/") if row.remote else row.onto
+    onto = wanted.onto in {"", branch}
+    pushed = not wanted.push or bool(row.remote and not row.pr)
+    proposed = not wanted.pr or row.pr
+    how = wanted.how in {MERGE, row.how} and wanted.force in {"", row.force}
+    return onto and pushed and proposed and how
 
 
 def _wait_for(client: Client, queued: Sequence[LandingRow]) -> Result:
@@ -153,18 +177,36 @@ def _is_proposed(row: LandingRow) -> bool:
     return row.state == "queued" and bool(row.pull)
 
 
-def _not_landed(client: Client, label: str) -> tuple[str, ...]:
+def _batches(tasks: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [tasks[n : n + MOST_AT_ONCE] for n in range(0, len(tasks), MOST_AT_ONCE)]
+
+
+def _nothing_to_land(client: Client, queued: int) -> Result:
+    text = "Nothing here is done and not landed."
+    if not queued:
+        return Result("landings", (), Text(text))
+    waiting = f"{counted(queued, 'task')} in the queue to land: fleet land list"
+    return Result("landings", (), Text(f"{text} {waiting}"), unsupervised(client, "nothing lands"))
+
+
+def _not_landed(client: Client, label: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tasks here that are done, and those of them that wait in the queue already; oldest first."""
+    from fleet.operations.landing.landing import ListLandings
     from fleet.operations.tasks.list import ListTasks
 
-    project = client.project
-    rows = client.call(ListTasks(statuses=("done",), project=project, limit=MAX_QUEUED))
-    wanted = [row for row in rows if row.status == "done" and row.run and row.run.branch]
-    return tuple(row.id for row in wanted if not label or label in row.labels)[::-1]
-
-
-def _hint(client: Client) -> tuple[str, ...]:
-    going = client.supervised()
-    return () if going else ("No supervisor is running, so nothing lands. Start one: fleet run",)
+    query = ListTasks(statuses=("done",), project=client.project, limit=MOST_LISTED)
+    rows = page = client.call(query)
+    while len(page) == MOST_LISTED:
+        page = client.call(replace(query, before=page[-1].id))
+        rows += page
+    wanted = [row for row in rows[::-1] if row.run and row.run.branch]
+    wanted = [row for row in wanted if not label or label in row.labels]
+    waiting: set[str] = set()
+    if any(row.status == "landing" for row in wanted):
+        landings = client.call(ListLandings(limit=MOST_LISTED))
+        waiting = {row.task for row in landings if row.state == "queued" and not row.pull}
+    done = tuple(row.id for row in wanted if row.status == "done")
+    return done, tuple(row.id for row in wanted if row.id in waiting)
 
 
 def _landed(client: Client, rows: Sequence[LandingRow]) -> tuple[LandingRow, ...]:
@@ -195,11 +237,14 @@ def _end(row: LandingRow) -> str:
     if row.state == "queued":
         why = row.why or "It waits for other work."
         return f"{row.task} has not landed on {row.onto} yet: {why} It stays queued ({row.id})."
-    return f"{row.task} did not land on {row.onto}: {row.why or row.state}"
+    text = f"{row.task} did not land on {row.onto}: {row.why or row.state}"
+    if row.state != "returned":
+        return text
+    apart = " " if text.endswith(".") else "\n"  # a command has no full stop
+    return f"{text}{apart}It goes back to its agent, which a supervisor starts."
 
 
 def _listed(config: Path | None, *, everything: bool) -> Result:
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.landing import ListLandings
 
     rows = connect(config=config).call(ListLandings(all=everything, limit=1000))
@@ -227,13 +272,14 @@ def list_(*, everything: bool, config: Path | None) -> Result:
 
 
 def _on_one(config: Path | None, request: Any, sentence: str) -> Result:
-    from fleet.cli.terminal.connect import connect
-
     row = connect(config=config).call(request)
     return Result("landing", row, Text(sentence.format(row=row)))
 
 
-landing_argument = click.argument("landing", metavar="LANDING|TASK", shell_complete=complete_tasks)
+landing_argument = click.argument(
+    "landing", metavar="LANDING|TASK", shell_complete=complete_landings
+)
+landed_argument = click.argument("landing", metavar="LANDING|TASK", shell_complete=complete_landed)
 
 
 @land.command(config=True)
@@ -243,21 +289,19 @@ landing_argument = click.argument("landing", metavar="LANDING|TASK", shell_compl
 )
 def show(*, landing: str, follow: bool, config: Path | None) -> Result:
     """Show one landing: its state and the reason for it."""
-    from fleet.cli.terminal.connect import connect
-    from fleet.cli.terminal.view import Feed, Pairs
     from fleet.operations.landing.landing import ShowLanding
 
     client = connect(config=config)
     row = client.call(ShowLanding(landing))
     if follow:
-        return Result("line", _output(client, row), Feed(lambda line: line["text"]))
+        return Result("line", _output(client, row), ItemStream(lambda line: line["text"]))
     pairs = [
         ("landing", row.id), ("task", f"{row.task}  {row.title}"), ("state", _state(row)),
         ("onto", row.onto), ("as", row.how), ("tip", row.tip[:12]),
         ("ahead", row.ahead), ("gate", row.gate or None),
         *(("tested", _tested(one)) for one in row.candidates),
         ("pull request", row.pull or None),
-        ("came back", row.returns or None), ("why", row.why or None),
+        ("sent back", row.returns or None), ("why", row.why or None),
         ("forced", row.force or None), *_evidence(row), ("by", row.author),
     ]  # fmt: skip
     known = [(name, value) for name, value in pairs if value is not None]
@@ -312,7 +356,6 @@ def _evidence(row: LandingRow) -> list[tuple[str, str | None]]:
 @click.option("-a", "--all", "everywhere", is_flag=True, help="The branches of every project.")
 def forecast(*, everywhere: bool, config: Path | None) -> Result:
     """Say which branches at work or done would conflict, with their branch and each other."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.forecast import ForecastLandings
 
     client = connect(config=config)
@@ -331,7 +374,6 @@ def forecast(*, everywhere: bool, config: Path | None) -> Result:
 @land.command(config=True)
 def trains(*, config: Path | None) -> Result:
     """List the queues of branches, and which merges are tested now."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.trains import ListTrains
 
     rows = connect(config=config).call(ListTrains())
@@ -373,7 +415,7 @@ def hold(*, landing: str, why: str, config: Path | None) -> Result:
 @land.command(config=True)
 @landing_argument
 def release(*, landing: str, config: Path | None) -> Result:
-    """Queue a landing again that was held or came back too often."""
+    """Queue a landing again that was held or sent back too often."""
     from fleet.operations.landing.landing import ReleaseLanding
 
     return _on_one(config, ReleaseLanding(landing), "{row.task} waits to land on {row.onto}.")
@@ -389,13 +431,12 @@ def drop(*, landing: str, config: Path | None) -> Result:
 
 
 @land.command(config=True)
-@landing_argument
+@landed_argument
 @click.option(
     "-a", "--agent", default="", help="The agent that resolves conflicts with later work."
 )
 def undo(*, landing: str, agent: str, config: Path | None) -> Result:
     """Take landed work out of its branch again, with a task that is tested like any other."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.landing import UndoLanding
 
     client = connect(config=config)
@@ -406,7 +447,7 @@ def undo(*, landing: str, agent: str, config: Path | None) -> Result:
         else "is done by an agent, as later work is in the way"
     )
     text = f"{row.task} undoes it on {row.onto}: it {how} ({row.id})."
-    return Result("landing", row, Text(text), _hint(client))
+    return Result("landing", row, Text(text), unsupervised(client, "nothing lands"))
 
 
 @land.command("return", config=True)
@@ -414,7 +455,6 @@ def undo(*, landing: str, agent: str, config: Path | None) -> Result:
 @click.argument("text", default="")
 def return_(*, landing: str, text: str, config: Path | None) -> Result:
     """Send the work back to its agent with TEXT and all remarks; then it is queued again."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.landing import ShowLanding
     from fleet.operations.tasks.send_back import SendBack
 
@@ -439,7 +479,6 @@ def move(*, landing: str, before: str, config: Path | None) -> Result:
 @click.argument("branch", required=False, default="")
 def pause(*, branch: str, config: Path | None) -> Result:
     """Let nothing land on BRANCH, or on any branch, until it is resumed."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.trains import PauseTrain
 
     rows = connect(config=config).call(PauseTrain(branch))
@@ -450,7 +489,6 @@ def pause(*, branch: str, config: Path | None) -> Result:
 @click.argument("branch", required=False, default="")
 def resume(*, branch: str, config: Path | None) -> Result:
     """Let work land on BRANCH, or on every branch, again."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.trains import ResumeTrain
 
     rows = connect(config=config).call(ResumeTrain(branch))

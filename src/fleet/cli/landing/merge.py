@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.terminal.completion import complete_tasks_for
+from fleet.cli.terminal.completion import complete_tasks_to_land
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Result, Text
 from fleet.domain.errors import BadInput, Refused
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 
 
 @command(config=True)
-@click.argument("task", metavar="TASK|BRANCH", shell_complete=complete_tasks_for("merge"))
+@click.argument("task", metavar="TASK|BRANCH", shell_complete=complete_tasks_to_land)
 @click.option("--into", default="", metavar="BRANCH", help="The branch to merge into.")
 @click.option("--force", is_flag=True, help="Also merge work that is not done, or failed its gate.")
 @click.option("--why", default="", help="The reason for --force.")
 def merge(*, task: str, into: str, force: bool, why: str, config: Path | None) -> Result:
     """Merge a task's branch into the branch that the task started from.
 
-    What would come of it must have passed the gate, if there is one; if it has not been tested yet,
-    it lands as `fleet land TASK --now` does.
+    The merged result must have passed the gate, if there is one; if it has not been tested yet,
+    this tests and lands it as `fleet land TASK --now` does.
 
     The branch is fast-forwarded where that is possible; otherwise git makes a merge commit. The
     merge is refused, and nothing changes, when the task's worktree has uncommitted work, when the
@@ -34,7 +35,6 @@ def merge(*, task: str, into: str, force: bool, why: str, config: Path | None) -
 
     `fleet worktree merge` is the same command.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.worktrees import MergeWorktree
 
     if force and not why.strip():

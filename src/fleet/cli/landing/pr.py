@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.connect import connect, unsupervised
 from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Pairs, Result, Text
 
@@ -31,8 +32,6 @@ def pr() -> None:
 
 
 def _one(config: Path | None, request: Any) -> PullRow:
-    from fleet.cli.terminal.connect import connect
-
     row: PullRow = connect(config=config).call(request)
     return row
 
@@ -47,13 +46,11 @@ def open_(
     *, task: str, title: str, body: str, onto: str, merge: bool, config: Path | None
 ) -> Result:
     """Open a pull request for the work of TASK, or change the title and body of the one it has."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.forges.pulls import OpenPull
 
     client = connect(config=config)
     row = client.call(OpenPull(task, title, body, onto, merge))
-    going = client.supervised()
-    hint = () if going else ("No supervisor is running, so none is opened. Start one: fleet run",)
+    hint = unsupervised(client, "no pull request is opened")
     text = f"{row.task}: {row.url}" if row.url else f"{row.task} waits for its pull request."
     return Result("pull_request", row, Text(text), hint)
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.completion import complete_tasks_to_land
+from fleet.cli.terminal.connect import connect, unsupervised
 from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.render import say
 from fleet.cli.terminal.view import Cell, Column, Raw, Result, Table, Text
 from fleet.domain.errors import BadInput
 
@@ -25,7 +27,7 @@ MAX_LISTED = 200  # rows of a list
 
 
 @command(config=True)
-@click.argument("task", metavar="[TASK]", default="", shell_complete=complete_tasks)
+@click.argument("task", metavar="[TASK]", default="", shell_complete=complete_tasks_to_land)
 @click.option("--accept", is_flag=True, help="Accept the work: queue it to land.")
 @click.option("--onto", default="", metavar="BRANCH", help="The branch to land on.")
 @click.option("--send-back", "text", default=None, metavar="TEXT", help="Send it back with TEXT.")
@@ -46,8 +48,6 @@ def review(
     With TASK on a terminal: git shows what it changed, then you accept it or send it back. Remarks
     that were made with `fleet comment TASK --file FILE` go with what is sent back.
     """
-    from fleet.cli.terminal.connect import connect
-
     given = [accept, text is not None, bool(agent)]
     if not task and (any(given) or onto):
         raise BadInput("Name the task.", fix="fleet review lists them.")
@@ -89,7 +89,8 @@ def _cells(row: ReviewRow, now: int) -> list[Value]:
     gate = Cell(row.gate, {"passed": "green", "failed": "red"}.get(row.gate, ""))  # type: ignore[arg-type]
     status = f"{row.status} ({row.part_of} brings it)" if row.part_of else row.status
     return [
-        row.task, status, row.title, _names(row.brings), lines, gate, money(row.cost),
+        row.task, status, row.title, _names(row.brings), lines, gate,
+        money(row.cost) if row.cost else "-",
         ago(row.at, now), _conflicts(row),
     ]  # fmt: skip
 
@@ -124,18 +125,15 @@ def _judged(client: Client, task: str, text: str | None, onto: str) -> Result:
 
     verdict = ACCEPT if text is None else SEND_BACK
     row = client.call(SubmitReview(task, verdict, text or "", onto))
-    return Result("task", row, Text(_sentence(row, verdict)), _hint(client))
+    return Result(
+        "task", row, Text(_sentence(row, verdict)), unsupervised(client, "nothing happens")
+    )
 
 
 def _sentence(row: TaskRow, verdict: str) -> str:
     if verdict == "accept":
         return f"Accepted {row.id}: it waits to land ({row.landing})."
     return f"Sent {row.id} back to its agent."
-
-
-def _hint(client: Client) -> tuple[str, ...]:
-    going = client.supervised()
-    return () if going else ("No supervisor is running, so nothing happens yet: fleet run",)
 
 
 def _looked_at(client: Client, task: str, onto: str) -> Result:
@@ -145,7 +143,7 @@ def _looked_at(client: Client, task: str, onto: str) -> Result:
 
     if wants_json() or client.is_remote or not (is_terminal(sys.stdout) and sys.stdin.isatty()):
         done = client.call(DiffTask(task))
-        notes = (f"fleet review {done.task} --accept, or --send-back TEXT",)
+        notes = (f"fleet review {done.task} --accept, or --send-back TEXT",) if done.files else ()
         view = Raw("".join(map(unified, done.files))) if done.files else Text("It changed nothing.")
         return Result("diff", done, view, notes)
     _show_diff(client, task)
@@ -153,13 +151,12 @@ def _looked_at(client: Client, task: str, onto: str) -> Result:
 
 
 def _show_diff(client: Client, name: str) -> None:
-    from fleet.cli.terminal.render import say
     from fleet.domain.access import Permission
     from fleet.operations.shared.names import the_task
 
-    here = client.this_machine("A review")
-    task = the_task(here.context, name, Permission.READ)
-    argv = here.workspaces.diff_command(task)
+    local = client.this_machine("A review")
+    task = the_task(local.context, name, Permission.READ)
+    argv = local.workspaces.diff_command(task)
     if argv:
         subprocess.run(argv, check=False)
     else:
@@ -168,8 +165,6 @@ def _show_diff(client: Client, name: str) -> None:
 
 def _decide(client: Client, task: str, onto: str) -> Result:
     """By one key: what to do with the work."""
-    from fleet.cli.terminal.render import say
-
     while True:
         say("a: accept and land it   s: send it back   d: show it again   q: leave it")
         match click.getchar().lower():

@@ -37,7 +37,7 @@ class PullSeen(NamedTuple):
     body: str = ""
 
 
-class Draft(NamedTuple):
+class PullDraft(NamedTuple):
     """What a pull request is opened with."""
 
     title: str
@@ -46,11 +46,11 @@ class Draft(NamedTuple):
     base: str
 
 
-def draft_of(landing: Landing, task: Task, branch: str) -> Draft:
+def draft_of(landing: Landing, task: Task, branch: str) -> PullDraft:
     wish = landing.wish.pull
     assert wish is not None
     body = wish.body or f"{task.title}\n\nProposed by fleet: {task.id}, {landing.id}."
-    return Draft(wish.title or task.title, body, branch, landing.onto)
+    return PullDraft(wish.title or task.title, body, branch, landing.onto)
 
 
 def is_ours(seen: PullSeen | None, head: str) -> bool:
@@ -97,7 +97,7 @@ def follow(landing: Landing, seen: PullSeen) -> Landing:
             why = f"{name} was closed without a merge: {seen.url}"
             return replace(landing, state=LandingState.HELD, why=why)
         case PullState.OPEN if seen.head != pull.head:
-            why = f"{name} has commits that are not from here ({seen.head[:12]}): {seen.url}"
+            why = f"{name} has commits that Fleet did not push ({seen.head[:12]}): {seen.url}"
         case _:
             why = f"{name} is open: {seen.url}"
             why += f" It is not merged yet: {pull.trouble}" if pull.trouble else ""

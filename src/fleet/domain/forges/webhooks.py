@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Forbidden
+from fleet.domain.forges.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 FRESH_SECONDS = 12 * 3600.0  # what was sent once is remembered for longer: see `idempotency`
-SIGNATURES = {  # by forge: the header, and what is before the digest in it
-    "github": ("x-hub-signature-256", "sha256="),
-    "gitea": ("x-gitea-signature", ""),
-    "linear": ("linear-signature", ""),
-    "jira": ("x-hub-signature", "sha256="),
-}
-GITLAB_TOKEN = "x-gitlab-token"  # noqa: S105  # a header: GitLab sends the secret itself
-FORGES = (*SIGNATURES, "gitlab")
 
 
 class Labelled(NamedTuple):
@@ -40,17 +33,17 @@ def is_signed(forge: str, secret: str, headers: Mapping[str, str], body: bytes) 
     """Whether who sent this knows the secret. Header names are in lower case."""
     if not secret:
         return False
-    if forge == "gitlab":
-        return hmac.compare_digest(headers.get(GITLAB_TOKEN, "").encode(), secret.encode())
-    header, before = SIGNATURES[forge]
-    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-    return hmac.compare_digest(headers.get(header, "").encode(), f"{before}{digest}".encode())
+    header, before, is_secret = KINDS[forge].signature
+    proof = secret
+    if not is_secret:
+        proof = before + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return hmac.compare_digest(headers.get(header, "").encode(), proof.encode())
 
 
 def labelled(forge: str, payload: Any) -> Labelled | None:
-    """None: it is about something else, or not of the shape that this forge sends."""
+    """The ticket that was labelled; None: the event is about something else, or not as this forge sends it."""
     try:
-        return _READERS[forge](payload)
+        return READERS[forge](payload)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         return None
 
@@ -136,6 +129,6 @@ def _jira(payload: Any) -> Labelled | None:
     return Labelled(f"{site}/browse/{issue['key']}", tuple(sorted(new)), who, at)
 
 
-_READERS: dict[str, Callable[[Any], Labelled | None]] = {
+READERS: dict[str, Callable[[Any], Labelled | None]] = {
     "github": _github, "gitea": _gitea, "gitlab": _gitlab, "linear": _linear, "jira": _jira,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.data import FLAT, dataclass
 from fleet.domain.errors import Refused
-from fleet.domain.landing.train import Verdict
+from fleet.domain.landing.train import GateVerdicts
 from fleet.domain.task import Task, TaskState
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LandingWish:
     """How a task is to land, and who said so. `force`: why it lands without passing its gate."""
 
     author: str
@@ -104,7 +104,7 @@ class Landing:
     train: str  # the id of the train
     onto: str
     tip: str  # the commit that is to land
-    wish: Wish
+    wish: LandingWish
     at: int
     order: int = 0  # a smaller one lands earlier
     why: str = ""  # the reason for its state
@@ -144,6 +144,7 @@ class Move:
     steps: tuple[str, ...] = ()  # the merge of each of them, in the same order; the last is `after`
     result: str = ""  # of the gate that tested it
     rule: str = ""  # why it may land
+    tips: tuple[str, ...] = ()  # the work of each of them, as it was merged
 
     def each(self) -> list[tuple[str, str, str]]:
         """Of each landing: its id, the commit that its merge was made on, and that merge."""
@@ -211,10 +212,16 @@ class GateResult:
     command: str = ""
     late: bool = False  # the last one was stopped at its time limit
     tests: dict[str, str] = field(default_factory=dict)  # of a race: see `report`
+    reported: bool = False  # whether the gates that decide were asked for them
 
     @property
-    def verdict(self) -> Verdict:
-        return Verdict(self.passed, self.failed)
+    def knows_tests(self) -> bool:
+        """Whether a gate that passed was asked for them: what another one says changes nothing."""
+        return self.reported and self.passed > 0
+
+    @property
+    def verdict(self) -> GateVerdicts:
+        return GateVerdicts(self.passed, self.failed)
 
     @property
     def ended(self) -> int:
@@ -266,6 +273,11 @@ def result_id(tree: str, gate: str, setup: Sequence[str], environment: Sequence[
     return f"{tree} {sha256(key).hexdigest()[:16]}"
 
 
+def tested_tree(result_id: str) -> str:
+    """The tree that this result is about."""
+    return result_id.partition(" ")[0]
+
+
 def gate_name(result_id: str, number: int) -> str:
     """Of the gate that tests this tree as the `number`th: its process and its output."""
     return f"{GATE_PREFIX}{result_id.replace(' ', '-')}.{number}"
@@ -278,6 +290,19 @@ def since(result: GateResult, queued_at: int) -> GateResult:
     return replace(result, failed=0, forgotten=result.forgotten + result.failed)
 
 
+def with_pass(result: GateResult, *, at: int) -> GateResult:
+    """The result after one more gate that passed, and that nobody wanted a report of."""
+    return replace(result, passed=result.passed + 1, at=at, reported=result.knows_tests)
+
+
+def with_report(result: GateResult) -> GateResult:
+    """Nothing, where nobody wanted a report of what its gates have said: which tests ran is not known."""
+    if result.reported:
+        return result
+    forgotten = result.forgotten + result.passed + result.failed
+    return replace(result, passed=0, failed=0, forgotten=forgotten)
+
+
 def landing_rule(result: GateResult, *, queued_at: int) -> str:
     """Why the tree with this result may land, in a sentence."""
     if result.verdict.flaky:
@@ -288,7 +313,7 @@ def landing_rule(result: GateResult, *, queued_at: int) -> str:
 
 
 def new_landing(
-    number: str, task: Task, repository: str, onto: str, wish: Wish, *, at: int
+    number: str, task: Task, repository: str, onto: str, wish: LandingWish, *, at: int
 ) -> Landing:
     """The last of its task's priority in the queue of its branch. The task has a commit."""
     assert task.tally.checkpoint is not None

@@ -42,7 +42,7 @@ class RaceState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RaceJudging:
     """How a race is decided. `test`: empty: the project's gate. `judge`: an agent, for equals."""
 
     test: str = ""
@@ -91,7 +91,7 @@ class Contender(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ContenderResult:
     """What is known of a contender, and why it won or lost."""
 
     task: str
@@ -116,12 +116,12 @@ class Race:
 
     batch: str
     author: str
-    rules: Rules
+    rules: RaceJudging
     state: RaceState = RaceState.RUNNING
     winner: str = ""
     why: str = ""
     by: str = ""  # who picked the winner by hand
-    results: tuple[Result, ...] = ()
+    results: tuple[ContenderResult, ...] = ()
     judges: tuple[str, ...] = ()  # the tasks in which a judge compares equals, one for each order
     equals: tuple[str, ...] = ()  # those that the first judge was shown, in that order
     tips: dict[str, str] = field(default_factory=dict)  # of agents in terminals: their work by then
@@ -130,7 +130,7 @@ class Race:
     ended_at: int = 0
 
 
-class Verdict(NamedTuple):
+class RaceVerdict(NamedTuple):
     """`winner`, or `tie`: those that are equal; neither: nobody can win. `why`: by task."""
 
     winner: str
@@ -187,7 +187,7 @@ STEPS: tuple[tuple[str, Callable[[Contender], int]], ...] = (
 )  # fmt: skip
 
 
-def judge(contenders: Iterable[Contender], preferred: str = "") -> Verdict:
+def judge(contenders: Iterable[Contender], preferred: str = "") -> RaceVerdict:
     """Who wins, of contenders of which everything is known.
 
     `preferred`: the one that a judge chose in both orders, if it had to.
@@ -214,9 +214,9 @@ def judge(contenders: Iterable[Contender], preferred: str = "") -> Verdict:
         why |= dict.fromkeys(names, f"The judge preferred {preferred}, in both orders.")
         names = [preferred]
     if len(names) == 1:
-        return Verdict(names[0], (), {**why, names[0]: _victory(names[0], why)})
+        return RaceVerdict(names[0], (), {**why, names[0]: _victory(names[0], why)})
     equal = dict.fromkeys(names, "It is equal in every step.")
-    return Verdict("", tuple(names), {**why, **equal})
+    return RaceVerdict("", tuple(names), {**why, **equal})
 
 
 def needs_more(contenders: Sequence[Contender]) -> bool:
@@ -263,7 +263,7 @@ def crossed(base: GateResult, writer: GateResult, result: GateResult) -> bool | 
     return None if base.verdict.good else result.verdict.good
 
 
-def results(contenders: Sequence[Contender], verdict: Verdict) -> tuple[Result, ...]:
+def results(contenders: Sequence[Contender], verdict: RaceVerdict) -> tuple[ContenderResult, ...]:
     """The winner first, then those that could have won, then the others."""
     first = {verdict.winner, *verdict.tie} - {""}
     order = sorted(contenders, key=lambda c: (c.task not in first, bool(disqualified(c))))
@@ -273,9 +273,9 @@ def results(contenders: Sequence[Contender], verdict: Verdict) -> tuple[Result, 
     )
 
 
-def _result(c: Contender, rank: int, why: str) -> Result:
+def _result(c: Contender, rank: int, why: str) -> ContenderResult:
     cross = c.cross or {}
-    return Result(
+    return ContenderResult(
         task=c.task,
         rank=rank,
         why=why,

@@ -24,7 +24,7 @@ TRIES = 2  # how often a member fails alone before it is blamed
 Candidate: TypeAlias = tuple[str, ...]  # its members, in the order of their merges
 
 
-class Verdict(NamedTuple):
+class GateVerdicts(NamedTuple):
     """How often a tree passed its gate and failed it."""
 
     passed: int = 0
@@ -85,7 +85,7 @@ def arrange(waiting: Sequence[Waiting]) -> list[str]:
 
 def decide(
     members: Sequence[str],
-    verdict: Callable[[Candidate], Verdict],
+    verdict: Callable[[Candidate], GateVerdicts],
     *,
     slots: int,
     batch: int = 1,
@@ -106,7 +106,7 @@ def decide(
 
 def _tests(
     members: Sequence[str],
-    verdict: Callable[[Candidate], Verdict],
+    verdict: Callable[[Candidate], GateVerdicts],
     slots: int,
     batch: int,
     depth: int,

@@ -14,8 +14,15 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import NotFound, Refused, Unavailable
 from fleet.domain.event import Kind
 from fleet.domain.forges.pull import follow
-from fleet.domain.landing.landing import MERGE, LandingState, Proposal, Wish, landed, with_pull
-from fleet.domain.limits import Text
+from fleet.domain.landing.landing import (
+    MERGE,
+    LandingState,
+    LandingWish,
+    Proposal,
+    landed,
+    with_pull,
+)
+from fleet.domain.limits import TextLimit
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.landing.landing import GitName, LandingName, queue_landings
 from fleet.operations.shared.names import the_task
@@ -27,8 +34,8 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Change, Forge
 
-PullTitle = Annotated[str, Text(200, what="title")]
-PullBody = Annotated[str, Text(60_000, what="body")]
+PullTitle = Annotated[str, TextLimit(200, what="title")]
+PullBody = Annotated[str, TextLimit(60_000, what="body")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,31 +103,31 @@ def open_pull(context: Context, request: OpenPull) -> PullRow:
     task = the_task(context, request.task, Permission.MERGE)
     allow(context.actor, Permission.PUSH)
     title, body = request.title.strip(), request.body
-    wanted = Proposal(title, body, merge=request.merge)
+    proposal = Proposal(title, body, merge=request.merge)
     if task.tally.landing:
-        return _changed(context, _of(context, task), wanted)
+        return _changed(context, _of(context, task), proposal)
 
-    def wish(_task: Task) -> Wish:
+    def wish(_task: Task) -> LandingWish:
         settings = context.world(task.project).settings.land
-        pull = replace(wanted, merge=request.merge or settings.merge)
-        return Wish(context.actor.name, MERGE, remote=settings.remote, pull=pull)
+        pull = replace(proposal, merge=request.merge or settings.merge)
+        return LandingWish(context.actor.name, MERGE, remote=settings.remote, pull=pull)
 
     (row,) = queue_landings(context, [task], request.onto.strip(), wish)
     return _row(context.store.landing(row.id))
 
 
-def _changed(context: Context, landing: Landing, wanted: Proposal) -> PullRow:
-    """It gets new words: the runner proposes it again, and finds it."""
-    now = landing.wish.pull
-    assert now is not None
-    opened = replace(now.opened, tip="") if now.opened else None
-    words = (wanted.title or now.title, wanted.body or now.body)
-    after = Proposal(*words, wanted.merge or now.merge, now.opened)
-    if after == now:
+def _changed(context: Context, landing: Landing, proposal: Proposal) -> PullRow:
+    """Change the landing's proposal: the runner proposes it again, and finds the pull request."""
+    earlier = landing.wish.pull
+    assert earlier is not None
+    opened = replace(earlier.opened, tip="") if earlier.opened else None
+    words = (proposal.title or earlier.title, proposal.body or earlier.body)
+    after = Proposal(*words, proposal.merge or earlier.merge, earlier.opened)
+    if after == earlier:
         return _row(landing)
     changed = replace(landing, wish=replace(landing.wish, pull=replace(after, opened=opened)))
-    about = {"landing": landing.id, "onto": landing.onto, "force": ""}
-    context.commit([Put(changed)], context.event(Kind.LANDING_QUEUED, landing.task, **about))
+    data = {"landing": landing.id, "onto": landing.onto, "force": ""}
+    context.commit([Put(changed)], context.event(Kind.LANDING_QUEUED, landing.task, **data))
     return _row(changed)
 
 
@@ -169,14 +176,22 @@ def _followed(context: Context, landing: Landing, forge: Forge, pull: Pull) -> L
             )
         task = context.store.task(landing.task)
         done = landed(task, after.commit, now=context.store.now())
-        about = {"landing": landing.id, "onto": landing.onto, "commit": after.commit}
-        context.commit([Put(after), Put(done)], context.event(Kind.TASK_LANDED, task.id, **about))
+        data = {"landing": landing.id, "onto": landing.onto, "commit": after.commit}
+        context.commit([Put(after), Put(done)], context.event(Kind.TASK_LANDED, task.id, **data))
     elif after.state is not landing.state:
         is_closed = after.state is LandingState.HELD
         kind = Kind.PULL_CLOSED if is_closed else Kind.PULL_OPENED
-        about = {"landing": landing.id, "onto": landing.onto, "url": pull.url}
-        context.commit([Put(after)], context.event(kind, landing.task, **about))
+        data = {"landing": landing.id, "onto": landing.onto, "url": pull.url}
+        context.commit([Put(after)], context.event(kind, landing.task, **data))
     return after
+
+
+def _ended(task: Task, landing: Landing) -> Refused:
+    return Refused(
+        f"The pull request of {task.id} is {_row(landing).state}.",
+        fix=f"fleet pr show {task.id}",
+        code="ended",
+    )
 
 
 def merge(context: Context, request: MergePull) -> PullRow:
@@ -184,7 +199,7 @@ def merge(context: Context, request: MergePull) -> PullRow:
     allow(context.actor, Permission.PUSH)
     landing = _of(context, task)
     if not landing.open:
-        raise Refused(f"The pull request of {task.id} is {_row(landing).state}.", code="ended")
+        raise _ended(task, landing)
     return _changed(context, landing, Proposal(merge=True))
 
 
@@ -193,7 +208,7 @@ def close(context: Context, request: ClosePull) -> PullRow:
     allow(context.actor, Permission.PUSH)
     landing = _of(context, task)
     if not landing.open:
-        raise Refused(f"The pull request of {task.id} is {_row(landing).state}.", code="ended")
+        raise _ended(task, landing)
     pull = landing.pull
     if pull is not None:
         forge, _ = _open_at_forge(context, landing)
@@ -201,10 +216,10 @@ def close(context: Context, request: ClosePull) -> PullRow:
         pull = replace(pull, state="closed")
     why = f"{context.actor.name} closed its pull request."
     dropped = with_pull(replace(landing, state=LandingState.DROPPED, why=why), pull)
-    about = {"landing": landing.id, "onto": landing.onto}
+    data = {"landing": landing.id, "onto": landing.onto}
     without = replace(task, tally=replace(task.tally, landing=""))
     changes: list[Change] = [Put(dropped), Put(without)]
-    event = context.event(Kind.LANDING_DROPPED, task.id, **about)
+    event = context.event(Kind.LANDING_DROPPED, task.id, **data)
     context.commit(changes, event)
     return _row(dropped)
 
@@ -228,7 +243,9 @@ def _row(landing: Landing) -> PullRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation("pull.open", OpenPull, _P.MERGE, open_pull, "Open a pull request for a task."),
+    Operation(
+        "pull.open", OpenPull, _P.MERGE, open_pull, "Open a pull request for a task.", outside=True
+    ),
     Operation("pull.show", ShowPull, _P.READ, show, "Show the pull request of a task."),
     Operation(
         "pull.sync", SyncPull, _P.MERGE, sync, "Ask the forge about a pull request.", outside=True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
-from fleet.domain.limits import Text
+from fleet.domain.limits import TextLimit
 from fleet.domain.schedule import waits
 from fleet.domain.task import (
     Directory,
@@ -48,7 +48,7 @@ class PreviewTask(Request[Preview]):
     project: Directory = ""
     spec: Spec = Spec()  # frozen
     after: Needs = ()
-    title: Annotated[str, Text(MOST_TITLE, what="title")] = ""
+    title: Annotated[str, TextLimit(MOST_TITLE, what="title")] = ""
     prompt: Prompt = ""
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import Permission, allow
+from fleet.domain.causes import check_may_force
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Mismatch, NotFound, Refused, Unavailable
 from fleet.domain.event import Kind
@@ -21,21 +22,23 @@ from fleet.domain.landing.landing import (
     UNDO_LABEL,
     Landing,
     LandingState,
+    LandingWish,
     Proposal,
     Train,
-    Wish,
     blocker_of,
     check_ready,
     gate_name,
     new_landing,
     new_train,
     queued_again,
+    tested_tree,
     with_pull,
 )
-from fleet.domain.limits import Items, OneOf, Rows, Text
+from fleet.domain.limits import Items, OneOf, Rows, TextLimit
 from fleet.domain.run import Checkpoint, has_work
 from fleet.domain.task import Option, Spec, TaskState
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.causes import own_task
 from fleet.operations.shared.names import team_in_view, the_task
 from fleet.operations.tasks.change import AddTask, new_task
 from fleet.ports import LandingQuery, Put
@@ -49,9 +52,9 @@ if TYPE_CHECKING:
     from fleet.ports import Change, Store
 
 MOST_WAITING = 1000  # of one branch, that a landing can be moved among
-GitName = Annotated[str, Text(250, what="branch")]
-Reason = Annotated[str, Text(1000, what="reason")]
-LandingName = Annotated[str, Text(250, some=True, what="landing", example="fleet land list")]
+GitName = Annotated[str, TextLimit(250, what="branch")]
+Reason = Annotated[str, TextLimit(1000, what="reason")]
+LandingName = Annotated[str, TextLimit(250, some=True, what="landing", example="fleet land list")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class LandingRow:
     `onto`: its branch, such as main; `origin/main` is the one of a git remote. `gate`: testing,
     waiting for a slot, passed or failed; empty: it is not its turn. `candidates`: those that are
     tested now with it among their members. `evidence`: of one that landed, or that failed.
-    `pull`: the address of its pull request. `nothing`: its task changed nothing, so that its branch
+    `remote`: it is pushed there; `pr`: by a pull request, whose address is `pull`. `nothing`: its task changed nothing, so that its branch
     stays as it is; only `land.show` looks. `waits`: why nothing lands on its branch now.
     """
 
@@ -122,6 +125,8 @@ class LandingRow:
     pull: str = ""
     nothing: bool = False
     waits: str = ""
+    remote: str = ""
+    pr: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +173,7 @@ class HoldLanding(Request[LandingRow]):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseLanding(Request[LandingRow]):
-    """A landing that was held is queued again."""
+    """A landing that was held is queued again; what is in the way of a queued one is tried again."""
 
     landing: LandingName
 
@@ -196,23 +201,24 @@ class MoveLanding(Request[LandingRow]):
     """`before`: another landing of the same branch; empty: it becomes the first."""
 
     landing: LandingName
-    before: Annotated[str, Text(250, what="landing")] = ""
+    before: Annotated[str, TextLimit(250, what="landing")] = ""
 
 
 def land(context: Context, request: LandTasks) -> tuple[LandingRow, ...]:
     if request.push and request.pr:
-        raise Refused("Work lands by a push or by a pull request, not by both.", fix="Choose one.")
+        raise Mismatch("Work lands by a push or by a pull request, not by both.", fix="Choose one.")
     onto, force = request.onto.strip(), request.force.strip()
+    check_may_force(context.actor, own_task(context), force)
     tasks = [the_task(context, name, Permission.MERGE) for name in dict.fromkeys(request.tasks)]
 
-    def wish_for(task: Task) -> Wish:
+    def wish_for(task: Task) -> LandingWish:
         return _wish(context, task, request, force)
 
     return queue_landings(context, tasks, onto, wish_for)
 
 
 def queue_landings(
-    context: Context, tasks: Sequence[Task], onto: str, wish_for: Callable[[Task], Wish]
+    context: Context, tasks: Sequence[Task], onto: str, wish_for: Callable[[Task], LandingWish]
 ) -> tuple[LandingRow, ...]:
     changes: list[Change] = []
     events, landings, trains = [], [], dict[str, Train]()
@@ -232,11 +238,11 @@ def queue_landings(
     return tuple(_row(context, landing) for landing in landings)
 
 
-def _wish(context: Context, task: Task, request: LandTasks, force: str) -> Wish:
+def _wish(context: Context, task: Task, request: LandTasks, force: str) -> LandingWish:
     """As the request says, else as the settings do: here, on the remote, or by a pull request."""
     settings = context.world(task.project).settings.land
     pr = request.pr or (settings.pr and not request.push)
-    wish = Wish(context.actor.name, request.how, force)
+    wish = LandingWish(context.actor.name, request.how, force)
     if not (pr or request.push or settings.push):
         return wish
     allow(context.actor, Permission.PUSH)
@@ -244,22 +250,28 @@ def _wish(context: Context, task: Task, request: LandTasks, force: str) -> Wish:
     return replace(wish, remote=settings.remote, pull=pull)
 
 
-def _landing(context: Context, task: Task, onto: str, wish: Wish) -> Landing:
+def _landing(context: Context, task: Task, onto: str, wish: LandingWish) -> Landing:
     if task.tally.landing:
-        raise _already_queued(context.store.landing(task.tally.landing))
-    if task.tally.landed and not wish.force:
-        raise Refused(f"{task.id} has landed already ({task.tally.landed[:12]}).", code="landed")
+        raise _already_queued(context.store.landing(task.tally.landing), onto)
     if not wish.force:
         _check_not_beaten(task)
         _check_asks_nothing(context, task)
         check_ready(task)
     checkpoint = task.tally.checkpoint
-    repository, branch = _where(context, task)
+    repository, own, branch = _where(context, task)
     target = onto or context.world(task.project).settings.land.onto or branch
+    if not wish.force:
+        _check_not_there(context, task, repository, wish.remote, target)
     if not target:
         raise Mismatch(
-            f"{task.id} did not start from a branch, so it is not known where its work should land.",
+            f"{task.id} did not start from a branch, so Fleet does not know where to land it.",
             fix=f"fleet land {task.id} --onto BRANCH",
+        )
+    if target == own and not wish.remote:
+        raise Refused(
+            f"{own} is the branch of {task.id} itself, so its work cannot land there.",
+            fix=f"fleet land {task.id} --onto BRANCH",
+            code="own_branch",
         )
     if checkpoint is None or not checkpoint.commit:
         raise Refused(
@@ -274,6 +286,29 @@ def _landing(context: Context, task: Task, onto: str, wish: Wish) -> Landing:
             context.trees().check_branch(repository, onto)
     store = context.store
     return new_landing(store.new_id("l"), task, repository, target, wish, at=store.now())
+
+
+def _check_not_there(context: Context, task: Task, repository: str, remote: str, onto: str) -> None:
+    """Raise where its work has landed, unless somebody took it out of the branch since."""
+    if not task.tally.landed:
+        return
+    if remote or not onto or _is_there(context, repository, onto, task.tally.landed, task):
+        raise Refused(
+            f"{task.id} has landed already ({task.tally.landed[:12]}).",
+            fix=f"To take it out again: fleet land undo {task.id}",
+            code="landed",
+        )
+
+
+def _is_there(context: Context, repository: str, onto: str, commit: str, task: Task) -> bool:
+    """Whether the branch has the work that landed; also where that cannot be looked up."""
+    point = task.tally.checkpoint
+    try:
+        return context.trees().has_work(repository, onto, commit, point.commit if point else commit)
+    except Unavailable:
+        return True
+    except NotFound:
+        return False
 
 
 def _check_not_beaten(task: Task) -> None:
@@ -294,31 +329,37 @@ def _check_asks_nothing(context: Context, task: Task) -> None:
         )
 
 
-def _already_queued(landing: Landing) -> Refused:
+def _already_queued(landing: Landing, onto: str) -> Refused:
     if landing.state is LandingState.HELD:
         why = f"The landing of {landing.task} is held ({landing.id}): {landing.why}"
         return Refused(why, fix=f"fleet land release {landing.task}", code="landing")
     if landing.state is LandingState.RETURNED:
-        why = f"{landing.task} came back ({landing.id}), and lands when its agent is done."
+        why = f"{landing.task} was sent back to its agent ({landing.id}), and lands when that is done."
         return Refused(why, fix=f"fleet land show {landing.id}", code="landing")
+    elsewhere = onto not in {"", landing.onto}
+    drop = f"fleet land drop {landing.task}, then fleet land {landing.task} --onto {onto}"
     return Refused(
-        f"{landing.task} is already waiting to land ({landing.id}).",
-        fix=f"fleet land show {landing.id}",
+        f"{landing.task} is already waiting to land on {landing.branch} ({landing.id}).",
+        fix=drop if elsewhere else f"fleet land show {landing.id}",
         code="landing",
     )
 
 
-def _where(context: Context, task: Task) -> tuple[str, str]:
-    """The repository, and the branch that the task started from."""
+def _where(context: Context, task: Task) -> tuple[str, str, str]:
+    """The repository, the task's own branch, and the one that it started from."""
     runs = reversed(context.store.runs(task.id))
     workspace = next((run.workspace for run in runs if run.workspace), None)
     if workspace is None or not workspace.branch:
         raise Refused(
-            f"{task.id} has no branch of its own, so there is nothing to land.", code="no_branch"
+            f"{task.id} has no branch of its own, so there is nothing to land.",
+            fix=f"`fleet show {task.id}` shows where it works, and whether it has run.",
+            code="no_branch",
         )
     if workspace.repository:
-        return workspace.repository, workspace.onto
-    return context.trees().origin(task)  # an older version made this workspace
+        repository = context.trees().repository_of(task) or workspace.repository
+        return repository, workspace.branch, workspace.onto
+    repository, onto = context.trees().origin(task)  # an older version made this workspace
+    return repository, workspace.branch, onto
 
 
 def the_landing(context: Context, name: str) -> Landing:
@@ -331,21 +372,19 @@ def the_landing(context: Context, name: str) -> Landing:
                 f"{task.id} was never queued to land.", fix=f"Queue it: fleet land {task.id}"
             )
         return newest[0]
-    try:
+    with suppress(NotFound):
         landing = context.store.landing(name)
-    except NotFound as error:
-        raise NotFound(
-            f"There is no landing '{name[:40]}'.", fix="fleet land list --all"
-        ) from error
-    the_task(context, landing.task, Permission.READ)  # in view?
-    return landing
+        the_task(context, landing.task, Permission.READ)  # in view?
+        return landing
+    raise NotFound(f"There is no landing '{name[:40]}'.", fix="fleet land list --all")
 
 
 def _open_landing(context: Context, name: str) -> Landing:
     landing = the_landing(context, name)
     the_task(context, landing.task, Permission.MERGE)
     if not landing.open:
-        raise Refused(f"{landing.id} is {landing.state}.", code="ended")
+        how = "has landed already" if landing.state == "landed" else f"is {landing.state}"
+        raise Refused(f"{landing.id} {how}.", fix=f"fleet land show {landing.id}", code="ended")
     return landing
 
 
@@ -380,6 +419,8 @@ def _row(
         pull=landing.pull.url if landing.pull else "",
         nothing=whole and _is_empty(context.store, landing),
         waits=blocked,
+        remote=landing.wish.remote,
+        pr=landing.wish.pull is not None,
     )
 
 
@@ -431,7 +472,7 @@ def _evidence(
     return EvidenceRow(
         rule=kept.rule,
         before=kept.before,
-        tree=result.id.partition(" ")[0],
+        tree=tested_tree(result.id),
         gate=result.command,
         passed=result.passed,
         failed=result.failed,
@@ -506,6 +547,9 @@ def hold(context: Context, request: HoldLanding) -> LandingRow:
 def release(context: Context, request: ReleaseLanding) -> LandingRow:
     landing = _open_landing(context, request.landing)
     if landing.state is LandingState.QUEUED:
+        train = context.store.trains()[landing.train]
+        if train.waits:  # try at once
+            context.commit([Put(replace(train, waits=""))])
         return _row(context, landing)
     task = context.store.task(landing.task)
     checkpoint = task.tally.checkpoint
@@ -545,9 +589,10 @@ def undo(context: Context, request: UndoLanding) -> LandingRow:
             code="not_landed",
         )
     _check_not_undone(context, landing)
+    _check_still_there(context, landing, work)
     commit = _reverted(context, landing, work)
     task = _undo_task(context, request, landing, work, commit)
-    wish = Wish(context.actor.name, remote=landing.wish.remote)
+    wish = LandingWish(context.actor.name, remote=landing.wish.remote)
     point = Checkpoint(commit=commit)
     ready = replace(task, tally=replace(task.tally, checkpoint=point))
     new = _new_landing(context, ready, landing, wish)
@@ -568,14 +613,10 @@ def undo(context: Context, request: UndoLanding) -> LandingRow:
 
 def _check_not_undone(context: Context, landing: Landing) -> None:
     """Raise while a task takes it out, or has; one that failed, or was undone itself, has not."""
-    name = landing.evidence.undone
-    task = context.store.tasks_by_id([name]).get(name) if name else None
-    if task is None or task.state in {TaskState.FAILED, TaskState.CANCELLED}:
+    last = _undoing(context.store, landing)
+    if last is None:
         return
-    (last,) = context.store.landings(LandingQuery(task=name, limit=1)) or (None,)
-    if last is None or last.state is LandingState.DROPPED or last.evidence.undone:
-        return
-    has_landed = last.state is LandingState.LANDED
+    name, has_landed = last.task, last.state is LandingState.LANDED
     raise Refused(
         f"{landing.task} was undone by {name} ({last.commit[:12]})."
         if has_landed
@@ -583,6 +624,37 @@ def _check_not_undone(context: Context, landing: Landing) -> None:
         fix=f"To bring it back: fleet land undo {name}" if has_landed else f"fleet show {name}",
         code="undone",
     )
+
+
+def _undoing(store: Store, landing: Landing) -> Landing | None:
+    """The landing that takes this one out of its branch, or has; one that was undone has not."""
+    name = landing.evidence.undone
+    task = store.tasks_by_id([name]).get(name) if name else None
+    if task is None or task.state in {TaskState.FAILED, TaskState.CANCELLED}:
+        return None
+    (last,) = store.landings(LandingQuery(task=name, limit=1)) or (None,)
+    if last is None or last.state is LandingState.DROPPED or last.evidence.undone:
+        return None
+    return last
+
+
+def is_undone(store: Store, task: str) -> bool:
+    """Whether what this task landed last has been taken out of its branch again."""
+    (newest,) = store.landings(LandingQuery(task=task, limit=1)) or (None,)
+    last = _undoing(store, newest) if newest else None
+    return last is not None and last.state is LandingState.LANDED
+
+
+def _check_still_there(context: Context, landing: Landing, work: Task) -> None:
+    if landing.wish.remote:
+        return
+    repository = context.store.trains()[landing.train].repository
+    if not _is_there(context, repository, landing.onto, landing.commit, work):
+        raise Refused(
+            f"{landing.onto} does not have {landing.commit[:12]} any more: somebody took it out.",
+            fix=f"To land it again: fleet land {work.id}",
+            code="not_landed",
+        )
 
 
 def _reverted(context: Context, landing: Landing, work: Task) -> str:
@@ -627,7 +699,7 @@ def _who_did(context: Context, work: Task) -> tuple[str, str, str]:
     return "", run.choice.coder, spec.model
 
 
-def _new_landing(context: Context, task: Task, old: Landing, wish: Wish) -> Landing:
+def _new_landing(context: Context, task: Task, old: Landing, wish: LandingWish) -> Landing:
     store = context.store
     repository = store.trains()[old.train].repository
     return new_landing(store.new_id("l"), task, repository, old.onto, wish, at=store.now())
@@ -641,9 +713,14 @@ def move(context: Context, request: MoveLanding) -> LandingRow:
     where = 0
     if request.before:
         target = request.before.strip()
-        where = next((n for n, one in enumerate(others) if target in {one.id, one.task}), -1)
+        team = team_in_view(context)
+        seen = (n for n, one in enumerate(others) if team in {"", one.team})
+        where = next((n for n in seen if target in {others[n].id, others[n].task}), -1)
         if where < 0:
-            raise NotFound(f"{target} is not waiting to land on {landing.onto}.")
+            raise NotFound(
+                f"{target} is not waiting to land on {landing.onto}.",
+                fix="`fleet land` lists what waits.",
+            )
     after = others[where].order if others else landing.order
     earlier = others[where - 1].order if others and where else after - 2 * ORDER_STEP
     moved = replace(landing, order=(earlier + after) // 2, wish=replace(landing.wish, moved=True))
@@ -653,7 +730,7 @@ def move(context: Context, request: MoveLanding) -> LandingRow:
 _P = Permission
 OPERATIONS = (
     Operation(
-        "land.add", LandTasks, _P.MERGE, land, "Queue the work of tasks to land."),
+        "land.add", LandTasks, _P.MERGE, land, "Queue the work of tasks to land.", outside=True),
     Operation("land.list", ListLandings, _P.READ, list_all, "List what waits to land."),
     Operation("land.show", ShowLanding, _P.READ, show, "Show a landing."),
     Operation("land.hold", HoldLanding, _P.MERGE, hold, "Hold a landing."),

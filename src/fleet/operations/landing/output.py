@@ -8,7 +8,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import NotFound
 from fleet.domain.landing.landing import gate_name
-from fleet.domain.limits import Text, Whole
+from fleet.domain.limits import TextLimit, Whole
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.landing.landing import LandingName, plan_of, the_landing
 from fleet.operations.shared.elsewhere import must_be_on
@@ -50,7 +50,7 @@ class ReadGateOutput(Request[GateOutput]):
     """
 
     landing: LandingName
-    gate: Annotated[str, Text(250, what="gate")] = ""
+    gate: Annotated[str, TextLimit(250, what="gate")] = ""
     offset: int = 0
     limit: Annotated[int, Whole(1, MAX_BYTES)] = 1 << 16
 

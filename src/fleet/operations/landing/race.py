@@ -14,9 +14,9 @@ from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import Mismatch, NotFound, Refused, Unavailable
 from fleet.domain.event import Event, Kind
-from fleet.domain.landing.landing import Wish, check_ready, new_landing, new_train
-from fleet.domain.landing.race import FIRST_WAVE, Race, RaceState, Rules, vendor
-from fleet.domain.limits import Items, Name, Rows, Text, Whole
+from fleet.domain.landing.landing import LandingWish, check_ready, new_landing, new_train
+from fleet.domain.landing.race import FIRST_WAVE, Race, RaceJudging, RaceState, vendor
+from fleet.domain.limits import Items, Name, Rows, TextLimit, Whole
 from fleet.domain.record_json import changed, reader
 from fleet.domain.run import Wanted
 from fleet.domain.task import (
@@ -31,6 +31,7 @@ from fleet.domain.task import (
     join,
 )
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.landing.landing import is_undone
 from fleet.operations.shared.causes import decide
 from fleet.operations.shared.choice import choose_for
 from fleet.operations.shared.entries import new_entry
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fleet.domain.landing.landing import GateResult
-    from fleet.domain.landing.race import Result
+    from fleet.domain.landing.race import ContenderResult
     from fleet.domain.run import Run
     from fleet.operations.catalogue import Context
     from fleet.ports import Change, Store
@@ -52,17 +53,18 @@ if TYPE_CHECKING:
 
 MAX_CONTENDERS = 20
 NO_JUDGE = "none"
-OVER = {TaskState.DONE, TaskState.REVIEW, TaskState.FAILED, TaskState.CANCELLED}
 
 SomePrompt = Annotated[
-    str, Text(1_000_000, some=True, what="prompt", example='fleet best 3 "Fix the login"')
+    str, TextLimit(1_000_000, some=True, what="prompt", example='fleet best 3 "Fix the login"')
 ]
 Contenders = Annotated[int, Whole(2, MAX_CONTENDERS, example="Two to twenty.")]
-Command = Annotated[str, Text(10_000, what="test")]
+Command = Annotated[str, TextLimit(10_000, what="test")]
 Options = Annotated[tuple[Option, ...], Items(MAX_CONTENDERS)]
-Touches = Annotated[tuple[Annotated[str, Text(1000, some=True, what="pattern")], ...], Items(100)]
-Branch = Annotated[str, Text(250, what="branch")]
-BatchName = Annotated[str, Text(250, some=True, what="batch", example="fleet tasks --tree")]
+Touches = Annotated[
+    tuple[Annotated[str, TextLimit(1000, some=True, what="pattern")], ...], Items(100)
+]
+Branch = Annotated[str, TextLimit(250, what="branch")]
+BatchName = Annotated[str, TextLimit(250, some=True, what="batch", example="fleet tasks --tree")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ class PickBest(Request[RaceRow]):
     """Test the tasks of a batch that exists, and pick the best; or pick `winner` by hand."""
 
     batch: BatchName
-    winner: Annotated[str, Text(250, what="task")] = ""
+    winner: Annotated[str, TextLimit(250, what="task")] = ""
     rules: RaceRules = RaceRules()  # frozen
 
 
@@ -228,8 +230,8 @@ def waits(race: Race, task: Task) -> bool:
     return task.id in race.reserve and task.paused and task.state is TaskState.OPEN
 
 
-def _rules(rules: RaceRules) -> Rules:
-    return Rules(
+def _rules(rules: RaceRules) -> RaceJudging:
+    return RaceJudging(
         rules.test, rules.ask, rules.land, rules.first, rules.judge, rules.onto, rules.touches
     )
 
@@ -241,8 +243,8 @@ def _check_rules(context: Context, project: str, rules: RaceRules) -> None:
         allow(context.actor, Permission.MERGE)
     settings = context.world(project).settings
     if not (rules.test or settings.land.gate or settings.run.gate):
-        raise Refused(
-            "Nothing says how the solutions are tested.",
+        raise Mismatch(
+            "No command to test the solutions is set.",
             fix="Give --test COMMAND, or set run.gate.",
         )
 
@@ -267,9 +269,12 @@ def _with_judge(
     """With a judge of another vendor than every contender: nobody judges its own.
 
     Without a name it is the first agent that the project declares and that may be it, or nobody.
+    Raise unless the actor may cause a run of the one that is named.
     """
     if rules.judge == NO_JUDGE:
         return replace(rules, judge="")
+    if rules.judge:
+        decide(context, project, Spec(agent=rules.judge))
     world = context.world(project)
 
     def maker(spec: Spec) -> str:
@@ -353,12 +358,12 @@ def _by_hand(
             f"{winner.id} is not a task of {batch.id}.",
             fix="Choose one of " + ", ".join(task.id for task in tasks[:MAX_CONTENDERS]) + ".",
         )
-    race = read_race(entry) if entry else Race(batch.id, context.actor.name, Rules())
+    race = read_race(entry) if entry else Race(batch.id, context.actor.name, RaceJudging())
     if request.rules.land:
         allow(context.actor, Permission.MERGE)
     land = request.rules.land or race.rules.land
+    _check_none_landed(context.store, batch, winner, tasks)
     if land:
-        _check_none_landed(batch, winner, tasks)
         check_ready(winner)
     entry = entry or _new_entry(context, batch, race)
     rules = replace(race.rules, land=land, onto=request.rules.onto or race.rules.onto)
@@ -370,10 +375,12 @@ def _by_hand(
     return show(context, ShowRace(batch.id))
 
 
-def _check_none_landed(batch: Task, winner: Task, tasks: Sequence[Task]) -> None:
+def _check_none_landed(store: Store, batch: Task, winner: Task, tasks: Sequence[Task]) -> None:
     """Raise when another solution of the same work is on its branch, or on its way there."""
     for task in tasks:
         if task.id == winner.id or not (task.tally.landed or task.tally.landing):
+            continue
+        if task.tally.landed and is_undone(store, task.id):
             continue
         has_landed = bool(task.tally.landed)
         how = f"has landed ({task.tally.landed[:12]})" if has_landed else "waits to land"
@@ -385,19 +392,19 @@ def _check_none_landed(batch: Task, winner: Task, tasks: Sequence[Task]) -> None
         )
 
 
-class Home(NamedTuple):
+class LandingBranch(NamedTuple):
     """Where the settings want work to land. `remote`: whose branch; empty: the one here."""
 
     onto: str
     remote: str
 
 
-def home_of(settings: Landed) -> Home:
-    return Home(settings.onto, settings.remote if settings.push else "")
+def home_of(settings: Landed) -> LandingBranch:
+    return LandingBranch(settings.onto, settings.remote if settings.push else "")
 
 
 def picked(
-    store: Store, entry: Entry, race: Race, home: Home, *, actor: str
+    store: Store, entry: Entry, race: Race, home: LandingBranch, *, actor: str
 ) -> tuple[list[Change], list[Event]]:
     """The commit that ends a race with a winner: the others are beaten or cancelled."""
     now, batch = store.now(), store.task(race.batch)
@@ -437,7 +444,7 @@ def _beaten(
 
 
 def _winner(
-    store: Store, task: Task, race: Race, home: Home, *, actor: str
+    store: Store, task: Task, race: Race, home: LandingBranch, *, actor: str
 ) -> tuple[Task, list[Change], list[Event]]:
     """It lands under the test that it won by."""
     task = replace(task, tally=replace(task.tally, beaten=""))
@@ -451,7 +458,7 @@ def _winner(
     onto, now = race.rules.onto or home.onto or space.onto, store.now()
     if not onto or not space.repository or task.tally.landed:
         return task, [], []
-    wish = Wish(race.author, remote=home.remote)
+    wish = LandingWish(race.author, remote=home.remote)
     landing = new_landing(store.new_id("l"), task, space.repository, onto, wish, at=now)
     more: list[Change] = [Put(landing)]
     if landing.train not in store.trains():
@@ -549,24 +556,24 @@ def _contenders(context: Context, batch: Task, race: Race) -> tuple[ContenderRow
 
 def _reserve_words(race: Race, task: Task) -> str:
     if waits(race, task):
-        return "It starts only if those before it do not decide."
+        return "It starts only if the solutions before it do not decide the race."
     return "It was not needed." if task.id in race.reserve and not task.tally.runs else ""
 
 
-def _size(result: Result | None) -> SizeRow:
+def _size(result: ContenderResult | None) -> SizeRow:
     if result is None:
         return SizeRow(0, 0, 0)
     return SizeRow(result.lines, result.files, result.tests_changed)
 
 
-def _results(result: Result) -> list[tuple[str, str]]:
+def _results(result: ContenderResult) -> list[tuple[str, str]]:
     """What was tested, and the id of its gate result."""
     both = [("own", result.own_result), ("main", result.main_result)]
     pairs = (each.partition(" ") for each in result.cross_results)
     return [*((of, name) for of, name in both if name), *((of, name) for of, _, name in pairs)]
 
 
-def _verdicts(result: Result, proofs: dict[str, GateResult]) -> tuple[VerdictRow, ...]:
+def _verdicts(result: ContenderResult, proofs: dict[str, GateResult]) -> tuple[VerdictRow, ...]:
     return tuple(
         VerdictRow(
             of=of,

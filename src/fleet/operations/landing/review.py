@@ -10,7 +10,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Mismatch, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import OneOf, Rows, Text, Whole
+from fleet.domain.limits import OneOf, Rows, TextLimit, Whole
 from fleet.domain.run import has_work
 from fleet.domain.task import Option, Spec, TaskState
 from fleet.operations.catalogue import Operation, Request
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 MOST_TASKS = 500  # the newest that are done or in review are looked at
 ACCEPT, SEND_BACK = VERDICTS = ("accept", "send-back")
 REVIEW_LABEL = "review"
-BranchName = Annotated[str, Text(250, what="branch")]
-FilePath = Annotated[str, Text(4096, what="path")]
+BranchName = Annotated[str, TextLimit(250, what="branch")]
+FilePath = Annotated[str, TextLimit(4096, what="path")]
 RunNumber = Annotated[int, Whole(0, 10**9, example="Use 0 for all runs.")]
 
 
@@ -99,7 +99,7 @@ class SubmitReview(Request[TaskRow]):
 
     task: str
     verdict: Annotated[str, OneOf(VERDICTS, "verdict")]
-    text: Annotated[str, Text(MAX_CHARACTERS, what="text")] = ""
+    text: Annotated[str, TextLimit(MAX_CHARACTERS, what="text")] = ""
     onto: BranchName = ""
 
 
@@ -210,14 +210,15 @@ def outlooks_of(
     for repository, some in works.items():
         reply = _outlook(context, repository, some)
         if reply is not None:
-            outlooks |= reply
-            here |= {work.task for work in some if work.onto}
+            outlooks |= {task: look for task, look in reply.items() if look}
+            away = {task for task, look in reply.items() if look is None}
+            here |= {work.task for work in some if work.onto} - away
     return outlooks, here
 
 
 def _outlook(
     context: Context, repository: str, works: Sequence[Finished]
-) -> dict[str, Outlook] | None:
+) -> dict[str, Outlook | None] | None:
     try:
         return context.trees().outlook(repository, works)
     except (FleetError, OSError):  # not on this machine

@@ -17,6 +17,7 @@ from fleet.ports import LandingQuery, Put
 if TYPE_CHECKING:
     from fleet.domain.landing.landing import Train
     from fleet.operations.catalogue import Context
+    from fleet.ports import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,12 @@ def _trains(context: Context, onto: str) -> list[Train]:
     return [t for t in store.trains().values() if onto in {"", t.onto} and is_theirs(t)]
 
 
+def teams_of(store: Store, train: Train) -> tuple[str, ...]:
+    """Those whose work waits to land there: they hear of it. If none does, coordinators do."""
+    query = LandingQuery(train=train.id, open_only=True, limit=MOST_WAITING)
+    return tuple(sorted({landing.team for landing in store.landings(query)})) or ("",)
+
+
 def _train_row(context: Context, train: Train) -> TrainRow:
     team = team_in_view(context)
     query = LandingQuery(train=train.id, team=team, open_only=True, limit=MOST_WAITING)
@@ -113,7 +120,11 @@ def _each_train(context: Context, onto: str, kind: Kind, paused: str) -> tuple[T
     after = [replace(t, paused=paused, stopped=t.stopped if paused else "") for t in trains]
     changed = [new for old, new in zip(trains, after, strict=True) if new != old]
     if changed:
-        events = [context.event(kind, "", onto=train.onto) for train in changed]
+        events = [
+            context.event(kind, "", onto=train.onto, team=team)
+            for train in changed
+            for team in teams_of(context.store, train)
+        ]
         context.commit([Put(train) for train in changed], *events)
     return tuple(_train_row(context, train) for train in after)
 

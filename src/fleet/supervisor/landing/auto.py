@@ -13,14 +13,14 @@ from fleet.operations.landing.race import is_contender
 from fleet.ports import Put
 
 if TYPE_CHECKING:
-    from fleet.domain.landing.landing import Wish
+    from fleet.domain.landing.landing import LandingWish
     from fleet.domain.run import Run
     from fleet.domain.task import Task
     from fleet.ports import Change, Store
 
 
 def queued(
-    store: Store, task: Task, run: Run, onto: str, now: int, *, wish: Wish
+    store: Store, task: Task, run: Run, onto: str, now: int, *, wish: LandingWish
 ) -> tuple[Task, list[Change], list[Event]]:
     """The task with its landing; as it was when it has no work that could land."""
     space, checkpoint = run.workspace, task.tally.checkpoint

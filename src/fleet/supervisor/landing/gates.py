@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fleet.domain.errors import FleetError, Refused
+from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.landing.landing import GateResult, gate_name, result_id
 from fleet.domain.landing.report import read_junit, read_tap
 from fleet.ports import Launch, Presence, Put
@@ -60,17 +61,17 @@ class CandidateGate:
         self._began: float | None = None
 
     def step(self, commit: str, limit: float) -> GateResult | None:
-        """The new result once the gate has ended; None while it runs."""
+        """The new result once the gate has ended; None while it runs. Says the same until `leave`."""
         look = self._parts.launcher.look(self.name)
         match look.presence:
             case Presence.NEVER:
                 return self._begin(commit)
             case Presence.ALIVE:
                 self._stop_if_late(look.began, limit)
-            case Presence.EXITED if self._was_killed(look.code):
+            case Presence.EXITED if self._was_killed(look.code) or self._has_lost_report():
                 return self._lost()
             case Presence.EXITED:
-                return self._ended(passed=look.code == 0 and not self._late, limit=limit)
+                return self._ended(look.code, limit=limit)
             case Presence.GONE if self._parts.launcher.end(self.name):
                 return self._lost()
         return None
@@ -82,8 +83,11 @@ class CandidateGate:
         """
         return (code is None or code < 0) and not self._late and self.result.lost < MOST_LOST
 
+    def _has_lost_report(self) -> bool:
+        """Whether its worktree was freed before we read the report in it, such as by a clean-up."""
+        return self._report and self.name not in self._house.busy()
+
     def _lost(self) -> GateResult:
-        self._house.leave(self.name)
         return replace(self.result, lost=self.result.lost + 1)
 
     def _begin(self, commit: str) -> GateResult | None:
@@ -98,7 +102,6 @@ class CandidateGate:
         except Refused as error:
             if error.code != SETUP_FAILED:
                 raise
-            self._house.leave(self.name)
             return self._counted(passed=False, output=f"{error.message}\n{error.fix}")
         return None
 
@@ -125,23 +128,33 @@ class CandidateGate:
             self._stopped = True
             self._parts.launcher.stop(self.name, grace=1.0)
 
+    def leave(self) -> None:
+        """Its result is written down: another gate may have its worktree, with the report in it."""
+        self._house.leave(self.name)
+
     def drop(self) -> bool:
         """End a gate that nothing waits for; True when nothing of it runs any more."""
         if self._job is not None and not self._job.done():
             return False
         if not self._parts.launcher.end(self.name):
             return False
-        self._house.leave(self.name)
+        self.leave()
         return True
 
-    def _ended(self, *, passed: bool, limit: float) -> GateResult:
-        output = self._output()
+    def _ended(self, code: int | None, *, limit: float) -> GateResult:
+        passed = code == 0 and not self._late
         tests = self._tests() if self._report else {}
-        if self._late:
-            output = f"{output}\nIt took more than {limit:g} s.".strip()
-        self._house.leave(self.name)
+        output = f"{self._output()}\n{self._end(code, limit)}".strip()
         counted = self._counted(passed=passed, output=output)
         return replace(counted, late=self._late, tests=tests or counted.tests)
+
+    def _end(self, code: int | None, limit: float) -> str:
+        """What its output cannot say of how it ended."""
+        if self._late:
+            return f"It took more than {limit:g} s."
+        return (
+            f"It was killed by signal {-code}, {MOST_LOST + 1} times." if code and code < 0 else ""
+        )
 
     def _tests(self) -> dict[str, str]:
         """What each test said, as JUnit XML or TAP; nothing where there is no such report."""
@@ -162,6 +175,7 @@ class CandidateGate:
             seconds=round(took, 3),
             command=self._command,
             output=self.result.output if passed else output[-MAX_OUTPUT_CHARACTERS:],
+            reported=self._report or self.result.knows_tests,
         )
 
     def _output(self) -> str:
@@ -200,9 +214,11 @@ class Gates:
                 del self.running[name]  # it is started again, but not at once
                 raise
             if result is not None:
-                self._parts.store.commit([Put(result)], [])
+                with suppress(Conflict):  # another train, or a race, tested the same files with it
+                    self._parts.store.commit([Put(result)], [])
+                    ended.append(result)
                 del self.running[name]
-                ended.append(result)
+                gate.leave()
         return ended
 
     def keep(self, wanted: set[str]) -> None:

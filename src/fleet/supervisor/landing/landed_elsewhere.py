@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from fleet.domain.access import SUPERVISOR
+from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Conflict, FleetError
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.landing import landed
@@ -18,16 +19,24 @@ if TYPE_CHECKING:
 
     from fleet.ports import Branches, Job, Store
     from fleet.supervisor.landing.parts import LandingParts
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts, ThisSupervisor
 
 LOOK_SECONDS = 10.0
 MOST_TASKS = 200  # the newest that are done are looked at
 
-Away: TypeAlias = dict[tuple[str, str], dict[str, str]]  # by repository and branch: tasks, commits
+
+class AwayWork(NamedTuple):
+    """`base`: the commit of its branch that the work began at."""
+
+    tip: str
+    base: str
+
+
+Away: TypeAlias = dict[tuple[str, str], dict[str, AwayWork]]  # by repository and branch, then task
 
 
 class Noticing:
-    def __init__(self, parts: Parts, here: Here, more: LandingParts) -> None:
+    def __init__(self, parts: Parts, here: ThisSupervisor, more: LandingParts) -> None:
         self._parts = parts
         self._here = here
         self._more = more
@@ -64,21 +73,24 @@ class Noticing:
         self._has_looked = True
 
     def _look(self, away: Away) -> None:
-        for (repository, onto), tips in away.items():
+        for (repository, onto), works in away.items():
             if not self._more.is_here(repository):
                 continue
             with suppress(FleetError, OSError):  # what cannot be read now is read again later
-                self._look_at(self._more.branches(repository, ""), repository, onto, tips)
+                self._look_at(self._more.branches(repository, ""), repository, onto, works)
 
-    def _look_at(self, git: Branches, repository: str, onto: str, tips: Mapping[str, str]) -> None:
+    def _look_at(
+        self, git: Branches, repository: str, onto: str, works: Mapping[str, AwayWork]
+    ) -> None:
+        """Git compares patches only for work whose branch has moved on since it began."""
         target = git.target(onto).commit
         seen, known = self._seen.get((repository, onto), ("", frozenset()))
-        new = {t: c for t, c in tips.items() if seen != target or t not in known}
-        inside = git.within(target, list(new.values())) if new else set()
-        for task_id, tip in new.items():
-            if tip in inside or git.came_home(onto, tip):
+        new = {t: w for t, w in works.items() if seen != target or t not in known}
+        inside = git.within(target, [work.tip for work in new.values()]) if new else set()
+        for task_id, (tip, base) in new.items():
+            if tip in inside or (base != target and git.came_home(onto, tip)):
                 self._home[task_id] = (onto, target)
-        self._seen[repository, onto] = (target, frozenset(tips))
+        self._seen[repository, onto] = (target, frozenset(works))
 
 
 def work_away(store: Store, host: str) -> Away:
@@ -94,18 +106,18 @@ def work_away(store: Store, host: str) -> Away:
             continue  # elsewhere, or without work
         if space.repository and space.onto:
             key = (space.repository, space.onto)
-            by_branch.setdefault(key, {})[task.id] = checkpoint.commit
+            by_branch.setdefault(key, {})[task.id] = AwayWork(checkpoint.commit, space.base)
     return by_branch
 
 
 def note_merged(store: Store, host: str, branches: Callable[[str, str], Branches]) -> None:
     """Where no supervisor looks: note work that was merged. One that looks knows equal patches, too."""
-    for (repository, onto), tips in work_away(store, host).items():
+    for (repository, onto), works in work_away(store, host).items():
         with suppress(FleetError, OSError):
             git = branches(repository, "")
             target = git.target(onto).commit
-            inside = git.within(target, list(tips.values()))
-            for task_id in [task for task, tip in tips.items() if tip in inside]:
+            inside = git.within(target, [work.tip for work in works.values()])
+            for task_id in [task for task, work in works.items() if work.tip in inside]:
                 note_landed(store, task_id, onto, target)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
-from fleet.domain.errors import Conflict, FleetError, Refused
+from fleet.domain.data import NamedTuple
+from fleet.domain.errors import Conflict, FleetError, NotFound, Refused
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.landing import (
     UNDO_LABEL,
@@ -26,9 +28,10 @@ from fleet.domain.landing.landing import (
     queued_again,
     sent_back,
     since,
+    tested_tree,
 )
 from fleet.domain.landing.train import (
-    Verdict,
+    GateVerdicts,
     Waiting,
     arrange,
     decide,
@@ -37,11 +40,13 @@ from fleet.domain.landing.train import (
 )
 from fleet.domain.run import Wanted
 from fleet.domain.task import ENDED, Mode, TaskState
-from fleet.ports import Fit, LandingQuery, Put, Work
+from fleet.operations.landing.trains import teams_of
+from fleet.ports import Arrival, Fit, LandingQuery, MemberWork, Put
 from fleet.supervisor.landing.gates import Gates, known_result
 from fleet.supervisor.landing.landed_elsewhere import Noticing
 from fleet.supervisor.landing.races import Races
 from fleet.supervisor.landing.send_back import conflict_text, gate_text, reconciler_of, send_back
+from fleet.supervisor.share_commits import pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -51,16 +56,16 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Branches, Built, Change, Job, Target
     from fleet.supervisor.landing.parts import LandingParts
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts, ThisSupervisor
 
 LOOK_SECONDS = 2.0  # between two looks at where a branch is
 LEFTOVER_SECONDS = 10.0  # between two looks at worktrees that no gate uses any more
 WAIT_SECONDS = 2.0  # before the next try when something outside was in the way
-MOST_WAITING = 500  # landings of one train that are looked at
+MOST_WAITING = 500  # landings of one train that are read at once
 AHEAD = 40  # members of a train that are planned for
 WINDOW = 16  # landings that are new, and are put into an order among each other
 WRONG_TREE = "wrong_tree"  # the branch is not what was tested: a person must look
-PASSED = Verdict(passed=1)  # of a tree that no gate has to test
+PASSED = GateVerdicts(passed=1)  # of a tree that no gate has to test
 MOST_TRIES = (
     3  # at what needs no person, such as a lock of git, before `fleet run --once` leaves it
 )
@@ -68,7 +73,7 @@ MOST_UNCLEARED = 50  # of the newest landings, that are looked at when a lander 
 
 
 class Lander:
-    def __init__(self, parts: Parts, here: Here, more: LandingParts) -> None:
+    def __init__(self, parts: Parts, here: ThisSupervisor, more: LandingParts) -> None:
         self._parts = parts
         self._here = here
         self._more = more
@@ -79,12 +84,14 @@ class Lander:
         self._has_looked_back = False
         self._next_leftovers = 0.0
         self.trouble: dict[str, str] = {}  # by train: what is in its way
+        self._went_on = False  # in this step
 
     def step(self) -> None:
         self._clearing = [job for job in self._clearing if not job.done()]
         self._clear_the_rest()
         self._noticing.step()
         self._races.step()
+        self._went_on = self._races.went_on
         self._end_leftovers()
         for train in self._parts.store.trains().values():
             if self._is_ours(train):
@@ -93,6 +100,8 @@ class Lander:
                     runner = self._runners[train.id] = self._new_runner(train)
                 self._run(runner, train)
                 self._clear(runner)
+        if self._went_on:
+            self._more.step_again()
 
     def _clear(self, runner: TrainRunner) -> None:
         """What landed needs its worktree no more."""
@@ -124,12 +133,14 @@ class Lander:
     def _run(self, runner: TrainRunner, train: Train) -> None:
         if runner.reported and not train.waits:
             runner.try_again()  # more was queued: a person expects that it works now
+        runner.went_on = False
         try:
             runner.step(train)
         except Conflict:
             runner.idle = False  # another process changed it: the next step reads it again
         except (FleetError, OSError) as error:
-            runner.wait(str(error), for_person=isinstance(error, Refused))
+            runner.wait(_words(error), for_person=isinstance(error, (Refused, NotFound)))
+        self._went_on |= runner.went_on
         self.trouble.pop(train.id, None)
         if runner.trouble:
             self.trouble[train.id] = runner.trouble
@@ -163,7 +174,7 @@ class Lander:
             host = self._parts.store.hosts().get(train.host)
             if host is not None and host.lease_until > self._parts.store.now():
                 return False
-        return self._more.is_here(train.repository)
+        return not self._here.shared or self._more.is_here(train.repository)
 
     @property
     def gates(self) -> int:
@@ -185,8 +196,18 @@ class Lander:
         )
 
 
+class OtherSide(NamedTuple):
+    """What work conflicts with: in which files, what the branch changed there, and its commits."""
+
+    files: tuple[str, ...]
+    changes: str
+    mainline: Sequence[tuple[str, bool]]  # as `Branches.mainline` gives them
+
+
 class TrainRunner:
-    def __init__(self, parts: Parts, here: Here, more: LandingParts, train_id: str) -> None:
+    def __init__(
+        self, parts: Parts, here: ThisSupervisor, more: LandingParts, train_id: str
+    ) -> None:
         self._parts = parts
         self._here = here
         self._more = more
@@ -196,6 +217,7 @@ class TrainRunner:
         self.trouble = ""
         self.reported = ""  # of that, what the store has
         self.idle = False
+        self.went_on = False
         self.landed: list[str] = []  # tasks whose worktrees are not cleared yet
         self._job: Job | None = None
         self._then: Callable[[], None] = lambda: None
@@ -203,6 +225,8 @@ class TrainRunner:
         self._looked_at = -LOOK_SECONDS
         self._not_before = 0.0
         self._tries = 0  # in a row, that met something outside in the way
+        self._looking = False  # whether it finds out where the branch is
+        self._could_look = True  # if not, that is the trouble, and gone once it can
         self._built: dict[Candidate, Built] = {}  # on the target as it was when we looked
         self._branches: Branches | None = None
         self._open: set[str] = set()  # landings that are queued, or with their agent
@@ -211,25 +235,33 @@ class TrainRunner:
         self._arranged: set[str] = set()  # what keeps its place: it was new once, or is tested
 
     def try_again(self) -> None:
-        self.trouble = self.reported = ""
-        self._not_before, self._tries = 0.0, 0
+        self.reported = ""
+        self._not_before = 0.0
+        self._clear_trouble()
 
     def wait(self, why: str, *, for_person: bool) -> None:
         """Something outside is in the way: try again in a while."""
         self.trouble = why
         self._tries += 1
+        self._could_look, self._looking = not self._looking, False
         # `fleet run --once` does not wait for a person, nor for what does not go away.
         self.idle = for_person or self._tries >= MOST_TRIES
         self._target = None
         self._not_before = self._parts.clock.since_boot() + WAIT_SECONDS
 
+    def _clear_trouble(self) -> None:
+        """Nothing is in the way any more."""
+        self.trouble, self._tries, self._could_look = "", 0, True
+
     def step(self, train: Train) -> None:
         settings = self._parts.world("").settings
         for result in self.gates.step(settings.run.gate_limit):
+            self._clear_trouble()
             train = self._heard(train, result)
         if self._job is not None:
             if not self._job.done():
                 return
+            self.went_on = True
             job, self._job = self._job, None
             try:
                 job.result()
@@ -239,7 +271,7 @@ class TrainRunner:
                     self._put(replace(train, move=None))
                 return
             except FleetError as error:
-                stopped = str(error) if error.code == WRONG_TREE else ""
+                stopped = _words(error) if error.code == WRONG_TREE else ""
                 if train.move:
                     self._put(replace(train, move=None, stopped=stopped))
                 raise
@@ -258,6 +290,9 @@ class TrainRunner:
             self.gates.keep(set())
             self._plan(train, ())
             return
+        if not self._more.is_here(train.repository):
+            fix = "Move it back to where it was, or make a link there."
+            raise NotFound(f"{train.repository} does not exist.", fix=fix)
         self._advance(self._adopted(train), queue)
 
     def _heard(self, train: Train, result: GateResult) -> Train:
@@ -265,9 +300,13 @@ class TrainRunner:
         if result.verdict.bad and result.failed == 1:
             return self._put(replace(train, batch=next_batch(train.batch, passed=False)))
         if result.verdict.flaky and result.failed:
-            about = {"onto": train.onto, "gate": result.command}
-            event = Event(Kind.GATE_FLAKY, "", SUPERVISOR, self._parts.store.now(), "", about)
-            return self._put(replace(train, flaky=result.command), event)
+            store, about = self._parts.store, {"onto": train.onto, "gate": result.command}
+            at = store.now()
+            events = [
+                Event(Kind.GATE_FLAKY, "", SUPERVISOR, at, "", {**about, "team": team})
+                for team in teams_of(store, train)
+            ]
+            return self._put(replace(train, flaky=result.command), *events)
         return train
 
     def _begin(self, act: Callable[[], None], then: Callable[[], None]) -> None:
@@ -291,10 +330,8 @@ class TrainRunner:
 
     def _queue(self, train: Train) -> list[Landing]:
         """The landings that can go on, in order; one whose agent is done with it is queued again."""
-        store = self._parts.store
-        query = LandingQuery(train=train.id, open_only=True, limit=MOST_WAITING)
-        waiting = store.landings(query)
-        tasks = store.tasks_by_id([landing.task for landing in waiting])
+        waiting = self._all_open(train)
+        tasks = self._parts.store.tasks_by_id([landing.task for landing in waiting])
         queue = []
         self._open = {each.id for each in waiting if _goes_on(each, tasks[each.task])}
         for each in sorted(waiting, key=lambda one: (one.order, one.at)):
@@ -303,7 +340,35 @@ class TrainRunner:
                 landing = self._queued_again(landing, task)
             if landing.state is LandingState.QUEUED and (_is_done(task) or landing.wish.force):
                 queue.append(landing)
-        return queue
+        going = {one.id for one in queue}
+        stuck = [one for one in waiting if one.id not in going]
+        return self._free(queue, tasks, stuck) if stuck else queue
+
+    def _all_open(self, train: Train) -> list[Landing]:
+        query = LandingQuery(train=train.id, open_only=True, limit=MOST_WAITING)
+        landings = page = self._parts.store.landings(query)
+        while len(page) == MOST_WAITING:
+            page = self._parts.store.landings(query._replace(before=page[-1].id))
+            landings += page
+        return landings
+
+    def _free(
+        self, queue: Sequence[Landing], tasks: Mapping[str, Task], stuck: Sequence[Landing]
+    ) -> list[Landing]:
+        """Without those that would bring work of a landing that waits for a person, or its agent."""
+        by_task = {one.task: one for one in stuck}
+        free = []
+        for landing in queue:
+            after = () if landing.wish.force else tasks[landing.task].after
+            needs = self._with_needs(after) if after else ()
+            below = next((by_task[i] for i in needs if i in by_task), None)
+            if below is None:
+                free.append(landing)
+            else:
+                how = "held" if below.state is LandingState.HELD else "with its agent"
+                why = f"It has the work of {below.task}, whose landing is {how} ({below.id})."
+                self._wait_behind(landing, why)
+        return free
 
     def _queued_again(self, landing: Landing, task: Task) -> Landing:
         checkpoint = task.tally.checkpoint
@@ -321,7 +386,7 @@ class TrainRunner:
     def _advance(self, train: Train, queue: Sequence[Landing]) -> None:
         now = self._parts.clock.since_boot()
         if self._target is None or now - self._looked_at >= LOOK_SECONDS:
-            self._look(train)
+            self._look(train, queue)
             return
         if fresh := self._fresh(train, queue):
             self._arrange(train, fresh)
@@ -329,14 +394,16 @@ class TrainRunner:
         if not self._open.issuperset(self._behind.values()):
             self._behind.clear()  # what they waited for has settled
             self._built.clear()
-        by_id = {landing.id: landing for landing in queue[:AHEAD]}
-        members = [i for i in by_id if not self._conflicts_ahead(i)]
+        by_id = {landing.id: landing for landing in self._ready(queue)}
+        for landing in by_id.values():
+            self._wait_behind(landing, "")
         slots = max(1, self._parts.world("").settings.land.slots)
         verdict = partial(self._verdict, by_id)
-        decision = decide(members, verdict, slots=slots, batch=train.batch, rate=train.rate)
+        decision = decide([*by_id], verdict, slots=slots, batch=train.batch, rate=train.rate)
         if decision.land:
             self._land(train, decision.land, by_id)
         elif decision.blame:
+            self.went_on = True
             self._blame(train, by_id[decision.blame])
         else:
             self._test(train, decision.test, by_id, slots)
@@ -386,23 +453,46 @@ class TrainRunner:
 
         self._begin(act, then)
 
-    def _look(self, train: Train) -> None:
-        """Where is the branch? What was built on another commit is forgotten."""
+    def _look(self, train: Train, queue: Sequence[Landing]) -> None:
+        """Where are the branch and the work? What was built of other commits is forgotten."""
         git = self._git(train)
+        self._looking = True
+        known = {part[-1] for part in self._built}
+        works = {one.id: self._work(one) for one in queue if one.id in known}
         targets: list[Target] = []
+        tips: dict[str, str] = {}
+
+        def act() -> None:
+            targets.append(git.target(train.onto))
+            tips.update(git.tips(works))
 
         def then() -> None:
             (target,) = targets
-            if self._target != target:
+            built = self._built.items()
+            if self._target != target or any(b.tip != tips.get(p[-1], b.tip) for p, b in built):
                 self._built.clear()
             self._target, self._looked_at = target, self._parts.clock.since_boot()
-            self.trouble, self._tries = "", 0
+            self._looking = False
+            if not self._could_look:
+                self._clear_trouble()
 
-        self._begin(lambda: targets.append(git.target(train.onto)), then)
+        self._begin(act, then)
 
-    def _conflicts_ahead(self, member: str) -> bool:
-        """Whether it conflicts with a member before it: it waits until that one has landed."""
-        return any(c[-1] == member and built.conflicts for c, built in self._built.items())
+    def _ready(self, queue: Sequence[Landing]) -> list[Landing]:
+        """Those that can be tested now, all of one project: the gate is their project's.
+
+        What conflicts with one before it waits until that one has landed.
+        """
+        position = {one.id: n for n, one in enumerate(queue)}
+        waiting = set()
+        for *before, last in (part for part, built in self._built.items() if built.conflicts):
+            if last in position and all(
+                position.get(one, len(queue)) < position[last] for one in before
+            ):
+                waiting.add(last)
+        free = [one for one in queue if one.id not in waiting]
+        same = takewhile(lambda one: one.project == free[0].project, free)
+        return list(islice(same, AHEAD))
 
     def _gate(self, candidate: Candidate, by_id: dict[str, Landing]) -> str:
         """The command that tests it: the project's gate, and those that its tasks asked for."""
@@ -420,10 +510,10 @@ class TrainRunner:
         commands += [tasks[by_id[m].task].spec.gate for m in candidate if not by_id[m].wish.force]
         return gate_command(commands)
 
-    def _verdict(self, by_id: dict[str, Landing], candidate: Candidate) -> Verdict:
+    def _verdict(self, by_id: dict[str, Landing], candidate: Candidate) -> GateVerdicts:
         built = self._built.get(candidate)
         if built is None or built.conflicts:
-            return Verdict()
+            return GateVerdicts()
         if all(by_id[m].wish.force for m in candidate):
             return PASSED
         gate = self._gate(candidate, by_id)
@@ -442,7 +532,8 @@ class TrainRunner:
         assert self._target is not None
         steps = [self._built[candidate[: n + 1]].commit for n in range(len(candidate))]
         result, rule = self._reason(candidate, by_id)
-        move = Move(self._target.commit, steps[-1], candidate, tuple(steps), result, rule)
+        tips = tuple(self._built[candidate[: n + 1]].tip for n in range(len(candidate)))
+        move = Move(self._target.commit, steps[-1], candidate, tuple(steps), result, rule, tips)
         self._begin_move(self._put(replace(train, move=move)), move)
 
     def _reason(self, candidate: Candidate, by_id: dict[str, Landing]) -> tuple[str, str]:
@@ -458,41 +549,62 @@ class TrainRunner:
 
     def _begin_move(self, train: Train, move: Move) -> None:
         git, store = self._git(train), self._parts.store
-        works = [self._work(store.landing(landing)) for landing in move.landings]
+        works = {i: self._work(store.landing(i)) for i in move.landings}
         parts = self._parts_of(move)
         brought: list[str] = []
         tasks = store.tasks_by_id([store.landing(landing).task for landing in move.landings])
         undoes = any(UNDO_LABEL in task.spec.labels for task in tasks.values())
 
         def act() -> None:
+            if move.result and git.tree(move.after) != tested_tree(move.result):
+                raise Refused(
+                    f"The files of {move.after[:12]} are not those that were tested for"
+                    f" {', '.join(move.landings)}.",
+                    fix=f"To have them tested again: fleet land resume {train.onto}",
+                    code=WRONG_TREE,
+                )
+            current = tuple(git.tips(works).values())
+            tips = move.tips or current
             if not git.has(train.onto, [move.after]):
+                if tips != current:
+                    raise Conflict("The work has changed since it was tested.")
                 git.move(train.onto, move.after, move.before)
-            git.check_home(train.onto, dict(zip(move.landings, works, strict=True)))
+            arrivals = {
+                i: Arrival(before, commit, tip, works[i].how)
+                for (i, before, commit), tip in zip(move.each(), tips, strict=True)
+            }
+            git.check_home(train.onto, arrivals)
             if undoes:
                 git.release_landed(train.onto)
-            for work in works if parts else ():
-                inside = git.within(work.tip, list(parts.values()))
+            for tip in tips if parts else ():
+                inside = git.within(tip, list(parts.values()))
                 brought.extend(task for task, commit in parts.items() if commit in inside)
 
         self._begin(act, lambda: self._landed(move, brought))
 
     def _parts_of(self, move: Move) -> dict[str, str]:
         """The tasks that these waited for, and their commits: what has not landed comes along."""
-        store = self._parts.store
+        tasks = self._with_needs([self._parts.store.landing(i).task for i in move.landings])
+        points = {i: t.tally.checkpoint for i, t in tasks.items() if _is_away(t)}
+        return {i: point.commit for i, point in points.items() if point and point.commit}
+
+    def _with_needs(self, names: Sequence[str]) -> dict[str, Task]:
+        """These tasks, and those that they waited for."""
         seen: dict[str, Task] = {}
-        names = [store.landing(landing).task for landing in move.landings]
         while names and len(seen) < MOST_WAITING:
-            fresh = store.tasks_by_id([name for name in dict.fromkeys(names) if name not in seen])
+            fresh = self._parts.store.tasks_by_id(
+                [i for i in dict.fromkeys(names) if i not in seen]
+            )
             seen |= fresh
             names = [need for task in fresh.values() for need in task.after]
-        points = {i: t.tally.checkpoint for i, t in seen.items() if _is_away(t)}
-        return {i: point.commit for i, point in points.items() if point and point.commit}
+        return seen
 
     def _landed(self, move: Move, brought: Sequence[str]) -> None:
         store = self._parts.store
         train = store.trains()[self._train_id]
         self._target = None
         self._built.clear()
+        self._clear_trouble()
         if train.move != move:
             return  # another host wrote it down
         now = store.now()
@@ -573,6 +685,7 @@ class TrainRunner:
             if name not in self.gates.running and self.gates.count < slots:
                 commit = self._built[candidate].commit
                 self.gates.start(by_id[candidate[0]].project, result, gate, commit)
+                self.went_on = True
         self._plan(train, [self._planned(train, r, c) for c, r, _ in wanted.values()])
 
     def _planned(self, train: Train, result: GateResult, candidate: Candidate) -> Planned:
@@ -596,8 +709,11 @@ class TrainRunner:
         git, base = self._git(train), self._target
         works = {i: self._work(landing) for i, landing in by_id.items()}
         fresh: dict[Candidate, Built] = {}
+        others: dict[str, OtherSide] = {}  # by member that conflicts with the branch itself
+        bring = self._bringing([*by_id.values()])
 
         def act() -> None:
+            bring()
             for candidate in candidates:
                 before = base.commit
                 for n in range(len(candidate)):
@@ -605,17 +721,28 @@ class TrainRunner:
                     built = self._built.get(part) or fresh.get(part)
                     if built is None:
                         built = fresh[part] = git.build(before, works[part[-1]])
+                    if built.conflicts and n == 0:
+                        others[part[0]] = _other_side(git, base.commit, built)
                     if built.conflicts:
                         return
                     before = built.commit
 
         def then() -> None:
             self._built.update(fresh)
-            for part, built in fresh.items():
-                if built.conflicts and len(part) == 1:
-                    self._conflict(train, base, by_id[part[0]], built)
+            for member, other in others.items():
+                self._conflict(train, base, by_id[member], other)
 
         self._begin(act, then)
+
+    def _bringing(self, landings: Sequence[Landing]) -> Callable[[], object]:
+        """Takes what was made on other hosts into this repository."""
+        if not self._here.shared:
+            return lambda: None
+        store, task = self._parts.store, self._parts.store.task(landings[0].task)
+        checkout = self._parts.checkout(task.project)
+        missing = checkout.missing(task, [landing.tip for landing in landings])
+        pieces = pieces_of(store, missing) if missing else []
+        return lambda: checkout.bring(task, pieces, missing) if missing else None
 
     def _rival(self, landing: Landing, files: Sequence[str]) -> str:
         """A landing before this one that went back for a conflict in the same files.
@@ -632,28 +759,24 @@ class TrainRunner:
             with suppress(Conflict):
                 self._parts.store.commit([Put(replace(landing, why=why))], [])
 
-    def _work(self, landing: Landing) -> Work:
+    def _work(self, landing: Landing) -> MemberWork:
         title = self._parts.store.task(landing.task).title
         message = f"{title}\n\nLanded by fleet: {landing.task}, {landing.id}."
         runs = reversed(self._parts.store.runs(landing.task))
         workspace = next((run.workspace for run in runs if run.workspace), None)
         branch = workspace.branch if workspace else ""
-        return Work(landing.tip, message, landing.wish.how, branch)
+        return MemberWork(landing.tip, message, landing.wish.how, branch)
 
-    def _conflict(self, train: Train, base: Target, landing: Landing, built: Built) -> None:
-        files = ", ".join(built.conflicts[:10])
+    def _conflict(self, train: Train, base: Target, landing: Landing, other: OtherSide) -> None:
+        files = ", ".join(other.files[:10])
         why = f"It conflicts with {train.onto} in {files}."
-        if rival := self._rival(landing, built.conflicts):
+        if rival := self._rival(landing, other.files):
             self._behind[landing.id] = rival
             self._wait_behind(landing, f"{why} So did {rival}: it waits for that one.")
             return
-        self._contested[landing.id] = built.conflicts
-        other, owners = "", list[str]()
-        with suppress(FleetError, OSError):
-            git = self._git(train)
-            other = git.sides(base.commit, landing.tip, built.conflicts)
-            owners = self._owners(train, git.mainline(base.commit, landing.tip, built.conflicts))
-        text = conflict_text(train.onto, base.commit, built.conflicts, other, owners)
+        self._contested[landing.id] = other.files
+        owners = self._owners(train, other.mainline)
+        text = conflict_text(train.onto, base.commit, other.files, other.changes, owners)
         self._send_back(landing, why, text)
 
     def _owners(self, train: Train, mainline: Sequence[tuple[str, bool]]) -> list[str]:
@@ -673,6 +796,21 @@ class TrainRunner:
                 owners[owner] = None
         titles = store.tasks_by_id(list(owners))
         return [f"{task} ({titles[task].title})" for task in owners if task in titles]
+
+
+def _other_side(git: Branches, onto: str, built: Built) -> OtherSide:
+    changes, mainline = "", list[tuple[str, bool]]()
+    with suppress(FleetError, OSError):
+        changes = git.sides(onto, built.tip, built.conflicts)
+        mainline = git.mainline(onto, built.tip, built.conflicts)
+    return OtherSide(built.conflicts, changes, mainline)
+
+
+def _words(error: FleetError | OSError) -> str:
+    """What is in the way, and what a person can do about it."""
+    if isinstance(error, (Refused, NotFound)) and error.fix:
+        return f"{error.message.rstrip('.')}. {error.fix.rstrip('.')}."
+    return str(error)
 
 
 def _goes_on(landing: Landing, task: Task) -> bool:

@@ -22,3 +22,4 @@ class LandingParts:
     is_here: Callable[[str], bool]  # whether this host has the repository
     clearing: Callable[[Task], Callable[[], None]]  # parks its worktree, deletes its branch
     is_uncleared: Callable[[Task], bool]  # whether it has a worktree here
+    step_again: Callable[[], None]  # soon: there may be more to do at once

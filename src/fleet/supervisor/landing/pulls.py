@@ -30,9 +30,9 @@ from fleet.supervisor.landing.lander import AHEAD, MOST_WAITING, TrainRunner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fleet.domain.forges.pull import Draft, PullSeen
+    from fleet.domain.forges.pull import PullDraft, PullSeen
     from fleet.domain.landing.landing import Landing, Train
-    from fleet.ports import Branches, Change, Forge, Work
+    from fleet.ports import Branches, Change, Forge, MemberWork
 
 FOLLOW_SECONDS = 20.0  # between two looks at the pull requests of one train
 MERGE_SECONDS = 30.0  # between two tries to merge one that the forge does not merge yet
@@ -80,7 +80,7 @@ class PullRunner(TrainRunner):
             return
         now = self._parts.clock.since_boot()
         if self._target is None or now - self._looked_at >= 2.0:
-            self._look(train)
+            self._look(train, queue)
             return
         if not self._open.issuperset(self._behind.values()):
             self._behind.clear()
@@ -109,7 +109,7 @@ class PullRunner(TrainRunner):
             behind = self._behind
             self._test(train, [(i,) for i in by_id if i not in behind][:slots], by_id, slots)
 
-    def _work(self, landing: Landing) -> Work:
+    def _work(self, landing: Landing) -> MemberWork:
         return super()._work(landing)._replace(how=MERGE)  # the tree is the same; see `publish`
 
     def _propose(self, train: Train, landing: Landing) -> None:
@@ -118,7 +118,7 @@ class PullRunner(TrainRunner):
         work = self._work(landing)
         branch = landing.pull.branch if landing.pull else work.branch
         if not branch or branch == landing.onto:
-            raise Refused(f"{landing.task} has no branch of its own to be proposed.")
+            raise Refused(f"{landing.task} has no branch of its own for a pull request.")
         gate = self._gate((landing.id,), {landing.id: landing})
         note = gate_note(gate, base, landing.wish.force)
         draft = draft_of(landing, self._parts.store.task(landing.task), branch)
@@ -136,6 +136,7 @@ class PullRunner(TrainRunner):
                 refused.append(f"{error.message} {error.fix}".strip())
 
         def then() -> None:
+            self._clear_trouble()
             if refused:
                 self._write(
                     replace(landing, state=LandingState.HELD, why=refused[0]), Kind.LANDING_HELD
@@ -166,7 +167,7 @@ class PullRunner(TrainRunner):
                 seen[one.id] = pull
 
         def then() -> None:
-            self.trouble = ""
+            self._clear_trouble()
             for one in landings:
                 self._note_seen(one.id, seen[one.id])
 
@@ -226,7 +227,7 @@ class PullRunner(TrainRunner):
         def then() -> None:
             for landing_id, pull in seen.items():
                 self._note_seen(landing_id, pull, trouble.get(landing_id, ""))
-            self.trouble = ""
+            self._clear_trouble()
             self._target = None
 
         self._begin(act, then)
@@ -247,7 +248,7 @@ class PullRunner(TrainRunner):
 
 
 def proposed(
-    git: Branches, forge: Forge, work: Work, draft: Draft, built: str, note: GateNote
+    git: Branches, forge: Forge, work: MemberWork, draft: PullDraft, built: str, note: GateNote
 ) -> tuple[str, PullSeen]:
     """Push, open what is not open yet, and report the gate: the commit, and its pull request."""
     head = git.publish(work, draft.branch, built)

@@ -11,18 +11,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
+from fleet.domain.causes import PLAIN
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Conflict, FleetError, Refused
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.changes import read_changes
+from fleet.domain.landing.landing import with_report
 from fleet.domain.landing.race import (
     FIRST_WAVE,
     MOST_JUDGED,
     Contender,
     Proof,
     RaceState,
-    Verdict,
+    RaceVerdict,
     crossed,
     disqualified,
     judge,
@@ -37,7 +39,7 @@ from fleet.domain.landing.race import (
 from fleet.domain.task import ENDED, Limits, Spec, Task, TaskState
 from fleet.operations.landing.race import home_of, picked, read_race, waits, with_race
 from fleet.operations.tasks.commit import children
-from fleet.ports import EntryQuery, Put, Work
+from fleet.ports import EntryQuery, MemberWork, Put
 from fleet.supervisor.landing.gates import Gates, known_result
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Workspace
     from fleet.ports import Branches, Built, Change, Job, Target
     from fleet.supervisor.landing.parts import LandingParts
-    from fleet.supervisor.parts import Here, Parts
+    from fleet.supervisor.parts import Parts, ThisSupervisor
 
 LOOK_SECONDS = 0.3  # between two looks at the races
 WAIT_SECONDS = 2.0  # before the next try when something outside was in the way
@@ -62,15 +64,17 @@ JUDGE_LABEL = "judge"
 class Races:
     """All races of this host."""
 
-    def __init__(self, parts: Parts, here: Here, more: LandingParts) -> None:
+    def __init__(self, parts: Parts, here: ThisSupervisor, more: LandingParts) -> None:
         self._parts = parts
         self._here = here
         self._more = more
         self._runners: dict[str, RaceRunner] = {}
         self._looked_at = -LOOK_SECONDS
         self.trouble: dict[str, str] = {}  # by batch: what is in its way
+        self.went_on = False  # in the last step
 
     def step(self) -> None:
+        self.went_on = False
         now = self._parts.clock.since_boot()
         if now - self._looked_at < LOOK_SECONDS and not any(r.busy for r in self._runners.values()):
             return
@@ -88,12 +92,14 @@ class Races:
         self.trouble = {e.key: t for i, e in entries.items() if (t := self._runners[i].trouble)}
 
     def _run(self, runner: RaceRunner, entry: Entry) -> None:
+        runner.went_on = False
         try:
             runner.step(entry)
         except Conflict:
             pass  # another process changed it: the next step reads it again
         except (FleetError, OSError) as error:
             runner.wait(str(error))
+        self.went_on |= runner.went_on
 
     @property
     def gates(self) -> int:
@@ -117,7 +123,7 @@ class Races:
         return not any(runner.busy for runner in self._runners.values())
 
 
-class Facts(NamedTuple):
+class ContenderFacts(NamedTuple):
     """What git says of one contender's work."""
 
     tip: str
@@ -129,7 +135,7 @@ class Facts(NamedTuple):
 
 
 class RaceRunner:
-    def __init__(self, parts: Parts, here: Here, more: LandingParts) -> None:
+    def __init__(self, parts: Parts, here: ThisSupervisor, more: LandingParts) -> None:
         self._parts = parts
         self._here = here
         self._more = more
@@ -138,11 +144,12 @@ class RaceRunner:
         self.knows_gates = False
         self.trouble = ""
         self.busy = False  # there is something to do that needs no agent and no person
+        self.went_on = False
         self._not_before = 0.0
         self._job: Job | None = None
         self._then: Callable[[], None] = lambda: None
         self._target: Target | None = None
-        self._facts: dict[tuple[str, str], Facts] = {}  # by task and tip
+        self._facts: dict[tuple[str, str], ContenderFacts] = {}  # by task and tip
         self._overlays: dict[tuple[str, str], Built] = {}  # by whose tests, on whose work
 
     def wait(self, why: str) -> None:
@@ -164,6 +171,7 @@ class RaceRunner:
         if self._job is not None:
             if not self._job.done():
                 return
+            self.went_on = True
             job, self._job = self._job, None
             job.result()
             self._then()
@@ -217,7 +225,7 @@ class RaceRunner:
             if space.repository and self._more.is_here(space.repository)
         }
 
-    def _fact(self, task: str, tip: str) -> Facts | None:
+    def _fact(self, task: str, tip: str) -> ContenderFacts | None:
         return self._facts.get((task, tip)) if self._target else None
 
     def _git(self, space: Workspace) -> Branches:
@@ -235,7 +243,7 @@ class RaceRunner:
 
     def _look(self, race: Race, tips: Mapping[str, str], spaces: Mapping[str, Workspace]) -> None:
         """Ask git what each of these changed, and what comes of it on the target."""
-        known, target = dict[tuple[str, str], Facts](), self._target
+        known, target = dict[tuple[str, str], ContenderFacts](), self._target
         targets: list[Target] = []
 
         def act() -> None:
@@ -244,12 +252,14 @@ class RaceRunner:
                 git = self._git(space)
                 if not targets:
                     targets.append(target or git.target(self._onto(race, space)))
-                merged = git.build(targets[0].commit, Work(tip, f"Try {task}"))
+                merged = git.build(targets[0].commit, MemberWork(tip, f"Try {task}"))
                 files, tests = git.changed(space.base, tip)
                 whole = git.patch(space.base, tip, most=MOST_SEARCHED)
                 changes = read_changes(files, tests, race.rules.touches, whole=whole)
                 trees = git.tree(tip), git.tree(space.base)
-                known[task, tip] = Facts(tip, trees[0], space.base, trees[1], merged, changes)
+                known[task, tip] = ContenderFacts(
+                    tip, trees[0], space.base, trees[1], merged, changes
+                )
 
         def then() -> None:
             if target is None:
@@ -272,7 +282,7 @@ class RaceRunner:
         return world.settings.land.gate or world.settings.run.gate
 
     def _result(self, race: Race, tree: str) -> GateResult:
-        return known_result(self._parts, tree, self._test(race), self.project)
+        return with_report(known_result(self._parts, tree, self._test(race), self.project))
 
     def _contenders(
         self,
@@ -292,7 +302,7 @@ class RaceRunner:
             made.append(self._proven(race, contender, facts))
         return made
 
-    def _proven(self, race: Race, contender: Contender, facts: Facts) -> Contender:
+    def _proven(self, race: Race, contender: Contender, facts: ContenderFacts) -> Contender:
         own = self._result(race, facts.tree)
         changes = facts.changes
         if own.tests:
@@ -327,12 +337,12 @@ class RaceRunner:
             return
         self._decide(entry, race, crossing, facts)
 
-    def _current(self, tasks: Sequence[Task], race: Race) -> dict[str, Facts]:
+    def _current(self, tasks: Sequence[Task], race: Race) -> dict[str, ContenderFacts]:
         tips = {task.id: _tip(race, task) for task in tasks}
         return {i: facts for i, tip in tips.items() if tip and (facts := self._fact(i, tip))}
 
     def _unproven(
-        self, race: Race, contenders: Sequence[Contender], facts: Mapping[str, Facts]
+        self, race: Race, contenders: Sequence[Contender], facts: Mapping[str, ContenderFacts]
     ) -> dict[str, tuple[str, GateResult]]:
         """By result: the commit that has to be tested. On the target, only what passes alone."""
         wanted: dict[str, tuple[str, GateResult]] = {}
@@ -359,10 +369,11 @@ class RaceRunner:
         for name, (commit, result) in wanted.items():
             if name not in self.gates.running and self.gates.count < slots:
                 self.gates.start(self.project, result, self._test(race), commit, report=True)
+                self.went_on = True
         self.busy = self.busy or bool(wanted)
 
     def _crossed(
-        self, race: Race, contenders: Sequence[Contender], facts: Mapping[str, Facts]
+        self, race: Race, contenders: Sequence[Contender], facts: Mapping[str, ContenderFacts]
     ) -> list[Contender] | None:
         """With what the tests of each say of the others' work; None: they have to run."""
         pairs = needs_cross(contenders)
@@ -396,7 +407,9 @@ class RaceRunner:
             return None
         return [_with_cross(c, known.get(c.task, {})) for c in contenders]
 
-    def _lay_over(self, pairs: Sequence[tuple[str, str]], facts: Mapping[str, Facts]) -> None:
+    def _lay_over(
+        self, pairs: Sequence[tuple[str, str]], facts: Mapping[str, ContenderFacts]
+    ) -> None:
         """The tests of one contender on the work of another, or on what they started from."""
         made: dict[tuple[str, str], Built] = {}
         store = self._parts.store
@@ -416,7 +429,7 @@ class RaceRunner:
         entry: Entry,
         race: Race,
         contenders: list[Contender],
-        facts: Mapping[str, Facts],
+        facts: Mapping[str, ContenderFacts],
     ) -> None:
         if race.reserve and needs_more(contenders):
             self._send_reserve(entry, race)
@@ -444,7 +457,7 @@ class RaceRunner:
         self.busy = True
 
     def _ask_judges(
-        self, entry: Entry, race: Race, tie: Sequence[str], facts: Mapping[str, Facts]
+        self, entry: Entry, race: Race, tie: Sequence[str], facts: Mapping[str, ContenderFacts]
     ) -> None:
         """Two tasks, one for each order: a judge that prefers the first or the last decides nothing."""
         store = self._parts.store
@@ -490,12 +503,13 @@ class RaceRunner:
                 limits=Limits(permissions="read"),
             ),
             depth=batch.depth,
+            role=PLAIN,  # whatever role its agent is declared with
             spawned=batch.spawned,
             caused_by=batch.caused_by,
         )
 
     def _settle(
-        self, entry: Entry, race: Race, contenders: list[Contender], verdict: Verdict
+        self, entry: Entry, race: Race, contenders: list[Contender], verdict: RaceVerdict
     ) -> None:
         """The end of the race: a winner, a person who decides, or nobody."""
         store = self._parts.store
@@ -514,7 +528,7 @@ class RaceRunner:
 
     def _show(self, entry: Entry, race: Race, contenders: Sequence[Contender]) -> None:
         """What is known so far, for whoever looks; nothing is decided by it."""
-        nothing = Verdict("", (), {c.task: disqualified(c) for c in contenders})
+        nothing = RaceVerdict("", (), {c.task: disqualified(c) for c in contenders})
         known = tuple(replace(row, rank=0) for row in results(contenders, nothing))
         if known != race.results:
             self._put(entry, replace(race, results=known))
@@ -563,7 +577,7 @@ def _preferred(race: Race, tasks: Mapping[str, Task]) -> str:
     return choices.pop() if len(choices) == 1 else ""
 
 
-def _undecided(verdict: Verdict) -> tuple[RaceState, str]:
+def _undecided(verdict: RaceVerdict) -> tuple[RaceState, str]:
     if verdict.winner:
         return RaceState.ASKS, f"{verdict.winner} is the best: {verdict.why[verdict.winner]}"
     if verdict.tie:

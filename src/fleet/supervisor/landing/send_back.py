@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.access import SUPERVISOR
 from fleet.domain.causes import may_speak
-from fleet.domain.errors import Conflict, FleetError
+from fleet.domain.errors import Conflict
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.landing import LandingState
 from fleet.domain.message import Message, MessageKind, MessageState
@@ -64,7 +64,7 @@ def send_back(
     *,
     reconciler: str = "",
 ) -> None:
-    """The task opens again with these words to its agent, unless `back` says: it needs a person.
+    """The task opens again with these words to its agent, unless it needs a person.
 
     `reconciler`: the agent that gets it instead, in a conversation of its own.
     """
@@ -99,24 +99,22 @@ def _handed_over(task: Task, reconciler: str) -> Task:
 
 
 def _send_back(store: Store, back: Landing, text: str, reconciler: str) -> None:
-    now = store.now()
+    now, task = store.now(), store.task(back.task)
+    if task.state in {TaskState.FAILED, TaskState.CANCELLED}:  # it was forced: no agent mends it
+        back = replace(back, state=LandingState.HELD)
     changes: list[Change] = [Put(back)]
     about = {"landing": back.id, "onto": back.onto, "why": back.why}
     kind = Kind.LANDING_HELD if back.state is LandingState.HELD else Kind.LANDING_RETURNED
     events = [Event(kind, back.task, SUPERVISOR, now, "", about)]
-    task = store.task(back.task)
-    if back.state is LandingState.RETURNED and task.state in {TaskState.DONE, TaskState.REVIEW}:
-        try:
-            opened = _handed_over(reopen(task), reconciler)
-        except FleetError:
-            return
+    if back.state is LandingState.RETURNED:
         words = Message(
             id=store.new_id("m"), version=0, task=task.id, author=SUPERVISOR,
             kind=MessageKind.WORDS, text=text, state=MessageState.OPEN, at=now,
         )  # fmt: skip
-        changes += [Put(opened), *parent_changes(store, opened, now=now), Put(words)]
-        events += [
-            Event(Kind.TASK_REOPENED, task.id, SUPERVISOR, now),
-            Event(Kind.MESSAGE_SENT, task.id, SUPERVISOR, now, "", {"message": words.id}),
-        ]
+        if task.state in {TaskState.DONE, TaskState.REVIEW}:
+            opened = _handed_over(reopen(task), reconciler)
+            changes += [Put(opened), *parent_changes(store, opened, now=now)]
+            events.append(Event(Kind.TASK_REOPENED, task.id, SUPERVISOR, now))
+        changes.append(Put(words))
+        events.append(Event(Kind.MESSAGE_SENT, task.id, SUPERVISOR, now, "", {"message": words.id}))
     store.commit(changes, events)

@@ -7,7 +7,7 @@ import pytest
 from fleet.adapters.forges.addresses import parse
 from fleet.adapters.forges.forges import HostForges
 from fleet.domain.errors import Conflict, Refused
-from fleet.domain.forges.pull import Draft, GateNote, PullState
+from fleet.domain.forges.pull import GateNote, PullDraft, PullState
 from tests.contract.checkouts import commit, git, make_repo
 from tests.forges.fake_forge import TOKEN, FakeForge, Issue
 from tests.forges.shapes import SHAPES, check, name_of
@@ -29,7 +29,7 @@ def forge(request, tmp_path):
 def test_every_request_and_reply_is_as_documented(forge):
     forges = HostForges({"FLEET_FORGE_TOKEN": TOKEN}, lambda: [f"{forge.host}={forge.kind}"])
     there = forges.at(parse(forge.url))
-    draft = Draft("Prices", "All of them.", "fleet/t-1", "main")
+    draft = PullDraft("Prices", "All of them.", "fleet/t-1", "main")
     assert there.find("fleet/t-1", "main") is None
     number = there.open(draft).number
     with pytest.raises(Refused):

@@ -5,11 +5,18 @@ from dataclasses import replace
 import pytest
 
 from fleet.domain.forges.pull import PullSeen, PullState, follow, is_ours, is_proposed, may_merge
-from fleet.domain.landing.landing import Landing, LandingState, Proposal, Pull, Wish, with_pull
+from fleet.domain.landing.landing import (
+    Landing,
+    LandingState,
+    LandingWish,
+    Proposal,
+    Pull,
+    with_pull,
+)
 
 HEAD, OTHER = "a" * 40, "b" * 40
 PULL = Pull(7, "https://forge/7", "fleet/t-1", HEAD, tip=HEAD, tested_on=OTHER)
-WISH = Wish("ada", remote="origin", pull=Proposal(merge=True, opened=PULL))
+WISH = LandingWish("ada", remote="origin", pull=Proposal(merge=True, opened=PULL))
 LANDING = Landing(
     "l-1", 1, LandingState.QUEUED, "t-1", "local", "/shop", "main in /shop", "main", HEAD, WISH, 1,
 )  # fmt: skip
@@ -48,7 +55,7 @@ def test_what_a_person_holds_stays_held_while_it_is_open():
         (LANDING, SEEN._replace(state=PullState.CLOSED), False),
         (replace(LANDING, tip=OTHER), SEEN, False),
         (replace(LANDING, state=LandingState.HELD), SEEN, False),
-        (replace(LANDING, wish=Wish("ada", pull=Proposal(opened=PULL))), SEEN, False),
+        (replace(LANDING, wish=LandingWish("ada", pull=Proposal(opened=PULL))), SEEN, False),
         (with_pull(LANDING, None), SEEN, False),
     ],
 )

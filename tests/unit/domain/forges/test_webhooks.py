@@ -9,7 +9,8 @@ import json
 import pytest
 
 from fleet.domain.errors import Forbidden
-from fleet.domain.forges.webhooks import FORGES, Labelled, check, is_signed, labelled
+from fleet.domain.forges.kinds import KINDS
+from fleet.domain.forges.webhooks import Labelled, check, is_signed, labelled
 
 SECRET, BODY = "s3cret", b'{"action": "labeled"}'
 DIGEST = hmac.new(SECRET.encode(), BODY, hashlib.sha256).hexdigest()
@@ -50,7 +51,7 @@ EVENTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("forge", FORGES)
+@pytest.mark.parametrize("forge", KINDS)
 def test_only_who_knows_the_secret_signs(forge):
     assert is_signed(forge, SECRET, HEADERS[forge], BODY)
     assert not is_signed(forge, "another", HEADERS[forge], BODY)
@@ -60,7 +61,7 @@ def test_only_who_knows_the_secret_signs(forge):
         assert not is_signed(forge, SECRET, HEADERS[forge], BODY + b" ")
 
 
-@pytest.mark.parametrize("forge", FORGES)
+@pytest.mark.parametrize("forge", KINDS)
 def test_a_ticket_that_was_labelled_is_read(forge):
     event = labelled(forge, json.loads(json.dumps(EVENTS[forge])))
     assert event is not None
@@ -70,7 +71,7 @@ def test_a_ticket_that_was_labelled_is_read(forge):
     assert event.at == AT
 
 
-@pytest.mark.parametrize("forge", FORGES)
+@pytest.mark.parametrize("forge", KINDS)
 @pytest.mark.parametrize("payload", [{}, [], None, 7, {"action": "opened"}, {"action": "labeled"}])
 def test_anything_else_is_passed_over(forge, payload):
     assert labelled(forge, payload) is None

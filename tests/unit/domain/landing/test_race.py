@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleet.domain.landing.changes import Changes
@@ -15,7 +15,7 @@ from fleet.domain.landing.race import (
     Contender,
     Proof,
     Race,
-    Rules,
+    RaceJudging,
     disqualified,
     is_outside,
     judge,
@@ -111,6 +111,7 @@ CONTENDERS = st.lists(
 ).map(lambda some: [c._replace(task=f"t-{n}") for n, c in enumerate(some)])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
 @given(CONTENDERS, st.randoms(use_true_random=False), st.sampled_from(["", "t-0", "t-1"]))
 def test_the_verdict_is_fair(contenders, chance, preferred):
     verdict = judge(contenders, preferred)
@@ -178,6 +179,6 @@ def test_a_judge_sees_no_names_and_its_last_line_counts():
 
 
 def test_a_race_survives_being_written_and_read():
-    race = Race("t-1", "ada", Rules(test="make test", touches=("src",)))
+    race = Race("t-1", "ada", RaceJudging(test="make test", touches=("src",)))
     race = Race("t-1", "ada", race.rules, results=results([contender("t-2")], judge([])))
     assert reader(Race, strict=True)(changed(race)) == race

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.domain.landing.train import (
     Decision,
-    Verdict,
+    GateVerdicts,
     Waiting,
     arrange,
     decide,
@@ -17,12 +17,17 @@ from fleet.domain.landing.train import (
     next_rate,
 )
 
-GOOD, BAD, WORSE, FLAKY = Verdict(1), Verdict(0, 1), Verdict(0, 2), Verdict(1, 1)
+GOOD, BAD, WORSE, FLAKY = (
+    GateVerdicts(1),
+    GateVerdicts(0, 1),
+    GateVerdicts(0, 2),
+    GateVerdicts(1, 1),
+)
 
 
 def decided(members, slots=2, batch=1, **verdicts):
     known = {tuple(name): verdict for name, verdict in verdicts.items()}
-    return decide(list(members), lambda c: known.get(c, Verdict()), slots=slots, batch=batch)
+    return decide(list(members), lambda c: known.get(c, GateVerdicts()), slots=slots, batch=batch)
 
 
 def test_without_members_there_is_nothing_to_do():
@@ -87,8 +92,8 @@ def test_the_chain_is_as_long_as_it_has_an_even_chance_to_pass():
     assert deepest(0.9) == 6
     assert deepest(0.4) == 1
     members = "abcdefgh"
-    assert len(decide(members, lambda _: Verdict(), slots=8, rate=0.9).test) == 6
-    assert decide(members, lambda _: Verdict(), slots=8, rate=0.1).test == (("a",),)
+    assert len(decide(members, lambda _: GateVerdicts(), slots=8, rate=0.9).test) == 6
+    assert decide(members, lambda _: GateVerdicts(), slots=8, rate=0.1).test == (("a",),)
     assert next_rate(0.5, passed=True) > 0.5 > next_rate(0.5, passed=False)
 
 
@@ -138,7 +143,7 @@ def run(world: ChangeWorld, count: int, slots: int, *, ahead: int = 40) -> float
     while queue:
 
         def verdict(candidate):
-            return verdicts.get(tree(candidate), Verdict())
+            return verdicts.get(tree(candidate), GateVerdicts())
 
         decision = decide(queue[:ahead], verdict, slots=slots, batch=batch, rate=rate)
         if decision.land:
@@ -155,7 +160,9 @@ def run(world: ChangeWorld, count: int, slots: int, *, ahead: int = 40) -> float
             red = False
             for candidate in decision.test[:slots]:
                 passed, old = world.gate(candidate), verdict(candidate)
-                verdicts[tree(candidate)] = Verdict(old.passed + passed, old.failed + (not passed))
+                verdicts[tree(candidate)] = GateVerdicts(
+                    old.passed + passed, old.failed + (not passed)
+                )
                 red = red or (not passed and not old.failed)
             world.time += 1
             batch = next_batch(batch, passed=False) if red else batch

@@ -11,9 +11,9 @@ from fleet.domain.landing.landing import (
     GateResult,
     Landing,
     LandingState,
+    LandingWish,
     Planned,
     Train,
-    Wish,
     gate_name,
     train_id,
 )
@@ -41,7 +41,7 @@ class Queue:
         store, task = self.office.store, self.office.add(team="red")
         landing = Landing(
             store.new_id("l"), 0, LandingState.QUEUED, task, "red", "/repo", MAIN, "main", "c",
-            Wish("ada"), store.now(),
+            LandingWish("ada"), store.now(),
         )  # fmt: skip
         store.commit([Put(landing)], [])
         return landing.id

@@ -55,7 +55,7 @@ def _git(
 
 
 def _pairs(raw: bytes) -> dict[str, str]:
-    """By path: git's letter for what happened to it."""
+    """By path, git's letter for what happened to the file."""
     parts = iter(text_of(raw).split("\0"))
     return {path: status[:1] for status, path in zip(parts, parts, strict=False) if path}
 

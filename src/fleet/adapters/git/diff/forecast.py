@@ -42,9 +42,13 @@ def try_merges(repo: Repo, pairs: Sequence[Pair]) -> Iterator[tuple[Pair, tuple[
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(repo.common / "objects"),
         }
         done = run_git(
-            repo.top, *QUIET, *FLEETING, *words, env=env, stdin=lines, timeout=FORECAST_SECONDS
+            repo.checkout, *QUIET, *FLEETING, *words, env=env, stdin=lines, timeout=FORECAST_SECONDS
         )
+        if done.status < 0:  # killed, so that its last words may be half of what it found
+            return
         parts = iter(text_of(done.raw).split("\0"))
         for pair in pairs:
-            next(parts, ""), next(parts, "")  # whether it is clean, and its tree
+            if not next(parts, ""):  # whether it is clean: git gave up before it came to this one
+                return
+            next(parts, "")  # its tree
             yield pair, tuple(dict.fromkeys(iter(lambda: next(parts, ""), "")))

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.git.diff.forecast import forecast
-from fleet.adapters.git.diff.span import DIFF_SECONDS, Wanted, start_of
-from fleet.adapters.git.repo import QUIET, Repo, run_git, text_of
+from fleet.adapters.git.diff.history import History, object_ids
+from fleet.adapters.git.diff.span import WantedDiff, needed, start_in
+from fleet.adapters.git.repo import DIFF_SECONDS, QUIET, Repo, run_git
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import FleetError
+from fleet.domain.errors import FleetError, Unavailable
 from fleet.ports import Fit, Outlook
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ MOST_PAIRS = 500  # of branches that changed the same file, and whose merge is t
 KNOWN = 10_000  # results that are remembered
 
 
-class Size(NamedTuple):
+class OwnChange(NamedTuple):
     """How much a task changed itself, and in which files."""
 
     files: frozenset[str]
@@ -32,17 +33,21 @@ class Size(NamedTuple):
     removed: int
 
 
-_SIZES: dict[tuple[str, str, str], Size] = {}  # by task, tip and target
+_SIZES: dict[tuple[str, str, str], OwnChange] = {}  # by task, tip and target
 
 
-def outlook(repository: str, works: Sequence[Finished]) -> dict[str, Outlook]:
-    """By task; without those that are on their branch already, or of which nothing is left."""
+def outlook(repository: str, works: Sequence[Finished]) -> dict[str, Outlook | None]:
+    """By task; without those that are on their branch already, or of which nothing is left.
+
+    None: there is no branch of that name any more.
+    """
     repo = Repo.at(Path(repository))
     works = [work for work in works if work.onto]
-    heads = _heads(repo, works)
+    history = History(repo, [name for work in works for name in _names(work)])
+    heads = _heads(repo, history, works)
     away = {w.task: w for w in works if heads.get(w.task) and heads.get(f" {w.onto}")}
-    away = {t: w for t, w in away.items() if not repo.is_ancestor(heads[t], heads[f" {w.onto}"])}
-    sizes = _sizes(repo, list(away.values()), heads)
+    away = {t: w for t, w in away.items() if not history.is_ancestor(heads[t], heads[f" {w.onto}"])}
+    sizes = _sizes(repo, history, list(away.values()), heads)
     pairs = {task: (heads[f" {work.onto}"], heads[task]) for task, work in away.items()}
     clashes = _in_common(away.values(), sizes)
     between = {pair: (heads[pair[0]], heads[pair[1]]) for pair in clashes}
@@ -53,7 +58,8 @@ def outlook(repository: str, works: Sequence[Finished]) -> dict[str, Outlook]:
             rivals[one].append(other)
             rivals[other].append(one)
     trees = _trees(repo, list(away), heads)
-    return {
+    lost = {w.task: None for w in works if heads.get(w.task) and not heads.get(f" {w.onto}")}
+    return lost | {
         task: Outlook(
             len(sizes[task].files), sizes[task].added, sizes[task].removed,
             conflicts.get(pairs[task], ()), tuple(rivals[task]), trees.get(task, ""),
@@ -64,10 +70,11 @@ def outlook(repository: str, works: Sequence[Finished]) -> dict[str, Outlook]:
 
 def compare(repo: Repo, before: str, tips: Mapping[str, str]) -> dict[str, Fit]:
     """How much each changed since it departed from `before`, and which others it conflicts with."""
-    bases = [repo.git("merge-base", before, tip, check=False).out.strip() for tip in tips.values()]
-    trees = _objects(repo, [f"{name or 'none'}^{{tree}}" for name in (*bases, *tips.values())])
+    history = History(repo, [before, *tips.values()])
+    bases = [history.merge_base(before, tip) for tip in tips.values()]
+    trees = object_ids(repo, [f"{name or 'none'}^{{tree}}" for name in (*bases, *tips.values())])
     spans = zip(tips, trees[: len(tips)], trees[len(tips) :], strict=True)
-    none = Size(frozenset(), 0, 0)
+    none = OwnChange(frozenset(), 0, 0)
     sizes = dict.fromkeys(tips, none) | dict(_measured(repo, [s for s in spans if s[1] and s[2]]))
     common = [p for p in combinations(tips, 2) if sizes[p[0]].files & sizes[p[1]].files]
     conflicts = forecast(repo, [(tips[one], tips[other]) for one, other in common])
@@ -79,67 +86,67 @@ def compare(repo: Repo, before: str, tips: Mapping[str, str]) -> dict[str, Fit]:
     return {n: Fit(size.added + size.removed, tuple(rivals[n])) for n, size in sizes.items()}
 
 
-def _objects(repo: Repo, names: Sequence[str]) -> list[str]:
-    """Their ids, by one git; empty where there is none."""
-    stdin = "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
-    words = ("cat-file", "--batch-check=%(objectname)", "--buffer")
-    lines = text_of(run_git(repo.top, *words, stdin=stdin, timeout=DIFF_SECONDS).raw).splitlines()
-    return ["" if " " in line else line for line in lines]
+def _names(work: Finished) -> list[str]:
+    """All that is asked of a history about this work."""
+    wanted = WantedDiff(work.task, brought=work.brought)
+    return [work.tip, f"refs/heads/{work.branch}", *needed(work.base, work.onto, wanted)]
 
 
-def _heads(repo: Repo, works: Sequence[Finished]) -> dict[str, str]:
+def _heads(repo: Repo, history: History, works: Sequence[Finished]) -> dict[str, str]:
     """By task its newest commit, and by ` BRANCH` that of the branch where it is to land."""
-    targets = sorted({work.onto for work in works})
-    names = [f"refs/heads/{onto}^{{commit}}" for onto in targets]
+    heads = {}
     for work in works:
-        names += [f"{work.tip or 'none'}^{{commit}}", f"refs/heads/{work.branch}^{{commit}}"]
-    ids = _objects(repo, names)
-    heads = {f" {onto}": ids[n] for n, onto in enumerate(targets)}
-    rest = iter(ids[len(targets) :])
-    for work, tip, branch in zip(works, rest, rest, strict=False):
-        newer = bool(branch) and branch != tip and (not tip or repo.is_ancestor(tip, branch))
+        heads[f" {work.onto}"] = history.commit(f"refs/heads/{work.onto}")
+        tip, branch = history.commit(work.tip), history.commit(f"refs/heads/{work.branch}")
+        newer = bool(branch) and (not tip or history.is_ancestor(tip, branch))
+        if branch and not newer:  # a person may have rewritten it
+            newer = repo.was_at(work.branch, tip)
         heads[work.task] = branch if newer else tip
     return heads
 
 
 def _trees(repo: Repo, tasks: Sequence[str], heads: dict[str, str]) -> dict[str, str]:
-    ids = _objects(repo, [f"{heads[task]}^{{tree}}" for task in tasks])
+    ids = object_ids(repo, [f"{heads[task]}^{{tree}}" for task in tasks])
     return dict(zip(tasks, ids, strict=False))
 
 
-def _sizes(repo: Repo, works: Sequence[Finished], heads: dict[str, str]) -> dict[str, Size]:
+def _sizes(
+    repo: Repo, history: History, works: Sequence[Finished], heads: dict[str, str]
+) -> dict[str, OwnChange]:
     if len(_SIZES) > KNOWN:
         _SIZES.clear()
     keys = {work.task: (work.task, heads[work.task], heads[f" {work.onto}"]) for work in works}
     fresh = [work for work in works if keys[work.task] not in _SIZES]
-    starts = [_start(repo, work, heads[work.task]) for work in fresh]
-    trees = _objects(repo, [f"{start}^{{tree}}" for start in starts])
+    starts = [_start(repo, history, work, heads[work.task]) for work in fresh]
+    trees = object_ids(repo, [f"{start}^{{tree}}" for start in starts])
     ends = _trees(repo, [work.task for work in fresh], heads)
     spans = [(work.task, tree, ends[work.task]) for work, tree in zip(fresh, trees, strict=False)]
     for task, size in _measured(repo, [span for span in spans if span[1] and span[2]]):
         _SIZES[keys[task]] = size
-    none = Size(frozenset(), 0, 0)
+    none = OwnChange(frozenset(), 0, 0)
     return {task: _SIZES.get(key, none) for task, key in keys.items()}
 
 
-def _start(repo: Repo, work: Finished, head: str) -> str:
-    wanted = Wanted(work.task, brought=work.brought)
+def _start(repo: Repo, history: History, work: Finished, head: str) -> str:
+    wanted = WantedDiff(work.task, brought=work.brought)
     with suppress(FleetError):
-        return start_of(repo, work.base, work.onto, wanted, head)
+        return start_in(history, repo, (work.base, work.onto), wanted, head)
     return work.base
 
 
-def _measured(repo: Repo, spans: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, Size]]:
+def _measured(repo: Repo, spans: Sequence[tuple[str, str, str]]) -> Iterator[tuple[str, OwnChange]]:
     """By one git for all of them: a line with the two trees comes before the changes of each."""
     if not spans:
         return
     pairs = dict.fromkeys(f"{start} {end}\n" for _, start, end in spans)  # tasks may share a commit
     stdin = "".join(pairs).encode()
     words = ("diff-tree", "--stdin", "-r", "--find-renames", "--numstat")
-    out = run_git(repo.top, *QUIET, *words, stdin=stdin, timeout=DIFF_SECONDS).out
+    done = run_git(repo.top, *QUIET, *words, stdin=stdin, timeout=DIFF_SECONDS)
+    if done.status:
+        raise Unavailable(f"git could not read the changes: {done.words}", fix="Try again.")
     changes: dict[str, list[list[str]]] = {}
     current: list[list[str]] = []
-    for line in out.splitlines():
+    for line in done.out.splitlines():
         if "\t" in line:
             current.append(line.split("\t", 2))
         else:
@@ -148,10 +155,10 @@ def _measured(repo: Repo, spans: Sequence[tuple[str, str, str]]) -> Iterator[tup
         rows = changes.get(f"{start} {end}", [])
         added = sum(int(row[0]) for row in rows if row[0].isdigit())
         removed = sum(int(row[1]) for row in rows if row[1].isdigit())
-        yield task, Size(frozenset(row[2] for row in rows), added, removed)
+        yield task, OwnChange(frozenset(row[2] for row in rows), added, removed)
 
 
-def _in_common(works: Iterable[Finished], sizes: dict[str, Size]) -> list[Pair]:
+def _in_common(works: Iterable[Finished], sizes: dict[str, OwnChange]) -> list[Pair]:
     """The pairs of tasks for one branch that changed the same file, unless one starts from the other."""
     pairs: list[Pair] = []
     for one, other in combinations(works, 2):

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.diff.span import DIFF_SECONDS
-from fleet.adapters.git.repo import QUIET, run_git
+from fleet.adapters.git.repo import DIFF_SECONDS, QUIET, run_git
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Refused
 from fleet.ports import FileDiff, Hunk, TaskDiff
@@ -17,7 +16,7 @@ from fleet.ports import FileDiff, Hunk, TaskDiff
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fleet.adapters.git.diff.span import Span
+    from fleet.adapters.git.diff.span import DiffSpan
     from fleet.adapters.processes import run as process
 
 MOST_BYTES = 400_000  # of a reply, as JSON
@@ -25,6 +24,7 @@ MOST_LINES = 5000  # of one file's hunks
 MOST_FOLDED = 400  # a longer change is folded
 BIG_FILE = 8_000_000  # bytes; the lines of a larger file are not read
 MOST_READ = 32_000_000  # bytes of all files whose lines are read at once
+MOST_LINES_READ = 10_000  # of all files at once: 40 bytes each fill a reply
 ROOM = 200  # bytes of a file or a hunk in a reply, besides its names and lines
 
 CHANGES = {"A": "added", "D": "deleted", "R": "renamed", "C": "copied"}
@@ -68,7 +68,7 @@ _PLAIN = ("-c", "diff.suppressBlankEmpty=false", "-c", "diff.orderFile=/dev/null
 _HOW = ("--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short", "--find-renames")
 
 
-class Known(NamedTuple):
+class FileBlobs(NamedTuple):
     """A changed file, with the ids of its contents."""
 
     file: FileDiff
@@ -76,34 +76,38 @@ class Known(NamedTuple):
     sections: int = 1  # of the diff that are about it
 
 
-def text(span: Span, *how: str) -> str:
-    """As git writes it for programs."""
+def text(span: DiffSpan, *how: str) -> str:
+    """The diff as git writes it for programs."""
     return _diff(span, *how).out
 
 
-def is_empty(span: Span) -> bool:
+def is_empty(span: DiffSpan) -> bool:
     return not _diff(span, "--raw").raw
 
 
-def read(task: str, span: Span, path: str = "", *, stat: bool = False) -> TaskDiff:
+def read(task: str, span: DiffSpan, path: str = "", *, stat: bool = False) -> TaskDiff:
     """`path`: only this file. `stat`: without the lines."""
-    known = list(_known(_diff(span, "--raw", "--no-abbrev", "--numstat", "-z").raw))
+    changed = list(_known(_diff(span, "--raw", "--no-abbrev", "--numstat", "-z").raw))
     if path:
-        known = [each for each in known if each.file.path == path]
-    if path and not known:
-        raise Refused(f"{task} has not changed {path[:200]}.", code="unchanged")
-    files = [each.file for each in known]
+        changed = [each for each in changed if each.file.path == path]
+    if path and not changed:
+        raise Refused(
+            f"{task} has not changed {path[:200]}.",
+            fix=f"`fleet diff {task} --stat` lists the files that it changed.",
+            code="unchanged",
+        )
+    files = [each.file for each in changed]
     whole = TaskDiff(
         task, span.start, span.end, (), len(files),
         sum(file.added for file in files), sum(file.removed for file in files),
     )  # fmt: skip
     listed, room = _list(files)
     if not stat:
-        listed = _fill(span, known[: len(listed)], room)
+        listed = _fill(span, changed[: len(listed)], room)
     return replace(whole, files=tuple(listed))
 
 
-def _diff(span: Span, *words: str, paths: Sequence[str] = ()) -> process.Done:
+def _diff(span: DiffSpan, *words: str, paths: Sequence[str] = ()) -> process.Done:
     literal = [f":(literal){path}" for path in paths]
     argv = (*QUIET, *_PLAIN, "diff", *_HOW, *words, span.start, span.end, "--", *literal)
     done = run_git(span.directory, *argv, timeout=DIFF_SECONDS)
@@ -112,8 +116,8 @@ def _diff(span: Span, *words: str, paths: Sequence[str] = ()) -> process.Done:
     return done
 
 
-def _known(raw: bytes) -> Iterator[Known]:
-    """Of `git diff --raw --numstat -z`: all files once, then how many lines each one changed."""
+def _known(raw: bytes) -> Iterator[FileBlobs]:
+    """Read `git diff --raw --numstat -z`: all files first, then how many lines each one changed."""
     parts = iter(raw.split(b"\0"))
     entries: list[tuple[str, tuple[str, str], str, str]] = []
     for part in parts:
@@ -135,7 +139,7 @@ def _known(raw: bytes) -> Iterator[Known]:
             path, CHANGES.get(status, "modified"), *lines, old_path=old_path, binary=binary,
             folded=_folded(path, sum(lines)),
         )  # fmt: skip
-        yield Known(file, blobs, 2 if status == "T" else 1)
+        yield FileBlobs(file, blobs, 2 if status == "T" else 1)
         part = next(parts, b"")
 
 
@@ -165,44 +169,56 @@ def _size(string: str) -> int:
     return len(json.dumps(string))
 
 
-def _fill(span: Span, known: list[Known], room: int) -> list[FileDiff]:
+def _fill(span: DiffSpan, files: list[FileBlobs], room: int) -> list[FileDiff]:
     """The files with their lines; those that are folded come last to the room."""
-    chosen = _readable(span, known)
+    chosen = _readable(span, _first(files))
     patches = dict(zip((k.file.path for k in chosen), _sections(span, chosen), strict=True))
     full: dict[str, FileDiff] = {}
-    for each in sorted(known, key=lambda k: bool(k.file.folded)):
+    for each in sorted(files, key=lambda k: bool(k.file.folded)):
         file = each.file
         if file.path in patches:
             full[file.path], room = _fit(file, patches[file.path], room)
         else:
             full[file.path] = replace(file, cut=file.added + file.removed)
-    return [full[each.file.path] for each in known]
+    return [full[each.file.path] for each in files]
 
 
-def _readable(span: Span, known: list[Known]) -> list[Known]:
-    """Those whose lines are read: neither binary, nor so large that they would fill the memory."""
-    ids = [blob for each in known for blob in each.blobs]
+def _first(files: list[FileBlobs]) -> list[FileBlobs]:
+    """As many files as a reply may have room for, the folded ones last, at least one of them."""
+    chosen, lines = [], 0
+    for each in sorted(files, key=lambda k: bool(k.file.folded)):
+        if lines >= MOST_LINES_READ:
+            break
+        chosen.append(each)
+        lines += each.file.added + each.file.removed
+    wanted = {each.file.path for each in chosen}
+    return [each for each in files if each.file.path in wanted]  # in the order in which git writes
+
+
+def _readable(span: DiffSpan, files: list[FileBlobs]) -> list[FileBlobs]:
+    """The files whose lines are read: neither binary, nor so large that they would fill the memory."""
+    ids = [blob for each in files for blob in each.blobs]
     stdin = "".join(f"{blob}\n" for blob in ids).encode()
     words = ("cat-file", "--batch-check=%(objectsize)", "--buffer")
     lines = run_git(span.directory, *words, stdin=stdin, timeout=DIFF_SECONDS).out.splitlines()
     sizes = [int(line) if line.isdigit() else 0 for line in lines]
-    left, chosen = MOST_READ, []
-    for each, old, new in zip(known, sizes[::2], sizes[1::2], strict=True):
-        if each.file.binary or max(old, new) > BIG_FILE or old + new > left:
+    bytes_left, chosen = MOST_READ, []
+    for each, old, new in zip(files, sizes[::2], sizes[1::2], strict=True):
+        if each.file.binary or max(old, new) > BIG_FILE or old + new > bytes_left:
             continue
-        left -= old + new
+        bytes_left -= old + new
         chosen.append(each)
     return chosen
 
 
-def _sections(span: Span, known: list[Known]) -> Iterator[list[str]]:
+def _sections(span: DiffSpan, files: list[FileBlobs]) -> Iterator[list[str]]:
     """The lines about each file, from its first hunk on."""
-    if not known:
+    if not files:
         return
-    names = [name for k in known for name in (k.file.path, k.file.old_path) if name]
+    names = [name for k in files for name in (k.file.path, k.file.old_path) if name]
     everything = _diff(span, "--unified=3", paths=names).out
     sections = iter(re.split(r"^diff --git .*\n", everything, flags=re.MULTILINE)[1:])
-    for each in known:
+    for each in files:
         lines: list[str] = []
         for section in [next(sections, "") for _ in range(each.sections)]:
             if first := _FIRST.search(section):
@@ -211,7 +227,7 @@ def _sections(span: Span, known: list[Known]) -> Iterator[list[str]]:
 
 
 def _fit(file: FileDiff, lines: list[str], room: int) -> tuple[FileDiff, int]:
-    """As many of its lines as there is room for."""
+    """As many of the file's lines as there is room for."""
     hunks: list[Hunk] = []
     body: list[str] = []
     count = 0

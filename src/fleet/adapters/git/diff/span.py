@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.git.commit import left_out
+from fleet.adapters.git.diff.history import History
 from fleet.adapters.git.landing.merge_and_push import merged_tree
-from fleet.adapters.git.repo import Repo, is_name, run_git
+from fleet.adapters.git.repo import DIFF_SECONDS, Repo, is_name, run_git
 from fleet.adapters.git.tree import Tree
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, NotFound, Refused
@@ -16,14 +17,14 @@ from fleet.domain.errors import BadInput, NotFound, Refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fleet.adapters.git.diff.history import Commit
     from fleet.domain.run import Workspace
     from fleet.ports import Merge
 
 MOST_COUNTED = 10_000_000  # bytes of a file whose lines are counted
-DIFF_SECONDS = 60.0  # for git to read a worktree, or to compare two trees
 
 
-class Wanted(NamedTuple):
+class WantedDiff(NamedTuple):
     """Which work is to be compared, and with what.
 
     `tip`: its recorded commit. `live`: what its worktree holds now counts, too. `before`: the commit
@@ -40,7 +41,7 @@ class Wanted(NamedTuple):
     private: tuple[str, ...] = ()
 
 
-class Span(NamedTuple):
+class DiffSpan(NamedTuple):
     """From one tree or commit to another, of the repository in this directory."""
 
     directory: Path
@@ -48,12 +49,12 @@ class Span(NamedTuple):
     end: str
 
 
-def span(workspace: Workspace, project: str, wanted: Wanted) -> Span:
+def span(workspace: Workspace, project: str, wanted: WantedDiff) -> DiffSpan:
     """Where the task's work begins and ends. Raise `NotFound` when nothing is left of it."""
     if not workspace.branch:
         raise Refused(
-            f"{wanted.task} works in {workspace.path} itself (--in-place), so its changes are not told"
-            " apart from yours.",
+            f"{wanted.task} works in {workspace.path} itself (--in-place), so Fleet cannot tell its"
+            " changes from yours.",
             fix=f"git -C {workspace.path} diff",
             code="no_branch",
         )
@@ -64,13 +65,13 @@ def span(workspace: Workspace, project: str, wanted: Wanted) -> Span:
     else:
         head = end = _recorded(repo, workspace.branch, wanted)
     if wanted.against:
-        return Span(repo.top, _fork_point(repo, wanted.against, head), end)
+        return DiffSpan(repo.top, _fork_point(repo, wanted.against, head), end)
     start = start_of(repo, workspace.base, workspace.onto, wanted, head)
-    return Span(repo.top, start, end)
+    return DiffSpan(repo.top, start, end)
 
 
-def count_lines(span: Span, path: str) -> int | None:
-    """Of this file at the end of the span; None: it has none, or it is not text."""
+def count_lines(span: DiffSpan, path: str) -> int | None:
+    """The lines of a file at the end of the span; None: there is no such file, or it is not text."""
     blob = f"{span.end}:{path}"
     size = run_git(span.directory, "cat-file", "-s", blob)
     if size.status or int(size.out) > MOST_COUNTED:
@@ -82,16 +83,17 @@ def count_lines(span: Span, path: str) -> int | None:
 def _files(tree: Tree, private: Sequence[str]) -> str:
     """A tree of all files there that git does not ignore, committed or not."""
     with tree.private_index() as mine:
-        words = ("add", "--all", "--ignore-errors", "--", ".", *left_out(tree, private))
+        words = ("add", "--all", "--sparse", "--ignore-errors", "--", ".", *left_out(tree, private))
         tree.git(*words, index=mine, check=False, timeout=DIFF_SECONDS)
         return tree.git("write-tree", index=mine, timeout=DIFF_SECONDS).out.strip()
 
 
-def _recorded(repo: Repo, branch: str, wanted: Wanted) -> str:
-    """The branch, if it has the recorded work; else the recorded commit."""
+def _recorded(repo: Repo, branch: str, wanted: WantedDiff) -> str:
+    """The branch, if it has the recorded work or a person rewrote it; else the recorded commit."""
     tip, ref = wanted.tip, f"refs/heads/{branch}"
     known = bool(tip) and repo.has_commit(tip)
-    if wanted.live and repo.has_branch(branch) and (not known or repo.is_ancestor(tip, ref)):
+    is_live = wanted.live and repo.has_branch(branch)
+    if is_live and (not known or repo.is_ancestor(tip, ref) or repo.was_at(branch, tip)):
         return repo.commit(ref)
     if known:
         return tip
@@ -111,26 +113,35 @@ def _fork_point(repo: Repo, against: str, head: str) -> str:
     return repo.git("merge-base", against, head, check=False).out.strip() or repo.commit(against)
 
 
-class Commit(NamedTuple):
-    parents: tuple[str, ...]
-    subject: str
+def start_of(repo: Repo, base: str, branch: str, wanted: WantedDiff, head: str) -> str:
+    """The parent of the work's first commit, with what it merged of the branch where it lands."""
+    history = History(repo, [head, *needed(base, branch, wanted)])
+    return start_in(history, repo, (base, branch), wanted, head)
 
 
-def start_of(repo: Repo, base: str, branch: str, wanted: Wanted, head: str) -> str:
-    """Its first commit's parent, together with what it merged of the branch where it lands."""
-    onto = f"refs/heads/{branch}" if branch and repo.has_branch(branch) else ""
-    landed = bool(onto) and repo.is_ancestor(head, onto)
-    others = [wanted.before or base]
-    others += [name for merge in wanted.brought for name in _names(merge)]
-    own = _own(repo, wanted.task, head, [*others, *([onto] if onto and not landed else [])])
+def needed(base: str, branch: str, wanted: WantedDiff) -> list[str]:
+    """What a history must have for `start_in`, besides the head."""
+    names = [name for merge in wanted.brought for name in _names(merge)]
+    return [wanted.before or base, *names, *([f"refs/heads/{branch}"] if branch else [])]
+
+
+def start_in(
+    history: History, repo: Repo, origin: tuple[str, str], wanted: WantedDiff, head: str
+) -> str:
+    """`origin`: the commit that it began with, and the branch where it lands."""
+    base, branch = origin
+    onto = history.commit(f"refs/heads/{branch}")
+    landed = bool(onto) and history.is_ancestor(head, onto)
+    others = [history.commit(name) for name in needed(base, "", wanted)]
+    own = _own(history, wanted.task, head, [*others, *([onto] if not landed else [])])
     if own and not own[0].parents:
         return base
     start = own[0].parents[0] if own else head
     if landed:
         merged = next((c.parents[1] for c in reversed(own) if len(c.parents) > 1), "")
     else:
-        merged = repo.git("merge-base", onto, head, check=False).out.strip() if onto else ""
-    if not merged or repo.is_ancestor(merged, start):
+        merged = history.merge_base(onto, head) if onto else ""
+    if not merged or history.is_ancestor(merged, start):
         return start
     return merged_tree(repo, start, merged)[0]  # with the marks of conflicts that it resolved
 
@@ -142,12 +153,9 @@ def _names(merge: Merge) -> list[str]:
     ]
 
 
-def _own(repo: Repo, task: str, head: str, others: Sequence[str]) -> list[Commit]:
-    """Its commits that none of the others has, oldest first, without the merges that it began with."""
-    words = ("log", "--first-parent", "--reverse", "--ignore-missing", "--format=%P%x00%s")
-    lines = repo.git(*words, head, "--not", *others, "--").out.splitlines()
-    parts = (line.partition("\0") for line in lines)
-    commits = [Commit(tuple(parents.split()), subject) for parents, _, subject in parts]
+def _own(history: History, task: str, head: str, others: Sequence[str]) -> list[Commit]:
+    """The work's own commits, which none of the others has, oldest first, without the merges it began with."""
+    commits = history.first_parents(head, others)
     ours = re.compile(rf"Merge \S+ for {re.escape(task)}")
     while commits and len(commits[0].parents) > 1 and ours.fullmatch(commits[0].subject):
         commits.pop(0)

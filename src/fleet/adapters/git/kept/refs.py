@@ -12,23 +12,25 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.kept.snapshot import Snapshot, Taking
+from fleet.adapters.git.kept.snapshot import Snapshot, SnapshotTaking
 from fleet.adapters.git.repo import Repo, run_git, text_of
 from fleet.adapters.git.tree import OURS, Tree
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fleet.adapters.git.tree import TreeState
     from fleet.domain.run import Workspace
 
 KEPT_REFS = "refs/fleet/kept/"
-TRIES = 100  # at a number that another process may take first
+TRIES = 100
 NOBODY = "0" * 40
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*/[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRef:
     """`id` names it for the user: `t-31/1`. `commit` holds everything."""
 
     id: str
@@ -50,36 +52,45 @@ class Kept:
         return self.snapshot.missing
 
 
-def keep(workspace: Workspace, label: str, *, at: Tree | None = None) -> Kept | None:
+def keep(
+    workspace: Workspace,
+    label: str,
+    *,
+    seen: tuple[Tree, TreeState] | None = None,
+    saved: Mapping[str, bool] | None = None,
+) -> KeptRef | None:
     """Save all work that is only in this workspace; None when there is none. Twice gives the same.
 
-    `at`: the tree, if it is no longer at its root. Raise `Unavailable` when it is no worktree, for
-    then fleet cannot tell what work is in it.
+    `seen`: the tree as it was a moment ago, perhaps no longer at its root. `saved`: of some
+    commits, whether they are elsewhere, too. Raise `Unavailable` when it is no worktree, for then
+    fleet cannot tell what work is in it.
     """
     root = Path(workspace.root or workspace.path)
-    tree = at or Tree.at(root)
+    tree = seen[0] if seen else Tree.at(root)
     if tree is None:
         raise Unavailable(f"{root} is not a working tree of git.", fix="Inspect it by hand.")
-    taking = Taking(tree, branch=workspace.branch, base=workspace.base, root=str(root))
-    taken = taking.take()
+    look = seen[1] if seen else tree.look()
+    taking = SnapshotTaking(tree, branch=workspace.branch, base=workspace.base, root=str(root))
+    taken = taking.take(look, saved)
     if taken is None:
         return None
     files, snapshot, parents = taken
     task = _component(label)
     repo = Repo(tree.root, tree.gitdir)
-    for known in list_kept(repo, task):
+    earlier = list_kept(repo, task)
+    for known in earlier:
         if known.snapshot == snapshot and _facts(tree, known.commit) == (files, parents.split()):
             return known
     commit = taking.write(taken, f"Kept of {snapshot.branch or label}")
-    for _ in range(TRIES):
-        number = 1 + max([_number(k) for k in _ids(repo, task)], default=0)
+    first = 1 + max([_number(k.id) for k in earlier], default=0)
+    for number in range(first, first + TRIES):  # another process may take one first
         words = ("update-ref", f"{KEPT_REFS}{task}/{number}", commit, NOBODY)
         if tree.git(*words, check=False).status == 0:
             return find_kept(repo, f"{task}/{number}")
     raise Refused(f"git could not keep {commit} for {label}.", fix=f"git branch kept {commit}")
 
 
-def list_kept(repo: Repo, task: str = "") -> list[Kept]:
+def list_kept(repo: Repo, task: str = "") -> list[KeptRef]:
     """Oldest first within each task."""
     form = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents)%00%00"
     done = run_git(repo.top, "for-each-ref", f"--format={form}", f"{KEPT_REFS}{task}")
@@ -91,47 +102,36 @@ def list_kept(repo: Repo, task: str = "") -> list[Kept]:
         commit, at, message = rest.split("\0", 2)
         snapshot = Snapshot.of(message)
         if snapshot is not None:
-            rows.append(Kept(name.removeprefix(KEPT_REFS), commit, int(at or 0), snapshot))
+            rows.append(KeptRef(name.removeprefix(KEPT_REFS), commit, int(at or 0), snapshot))
     return sorted(rows, key=lambda k: (k.task, _number(k.id)))
 
 
-def find_kept(repo: Repo, name: str) -> Kept:
-    """By id (`t-31/1`), or the only one of a task."""
-    wanted = name.strip().removeprefix(KEPT_REFS)
-    rows = list_kept(repo)
-    matches = [k for k in rows if k.id == wanted] or [k for k in rows if k.task == wanted]
+def find_kept(repo: Repo, name: str) -> KeptRef:
+    """Find kept work by its id (`t-31/1`), or as the only one of a task."""
+    name_of_ref = name.strip().removeprefix(KEPT_REFS)
+    rows = list_kept(repo, name_of_ref.partition("/")[0])
+    matches = [k for k in rows if k.id == name_of_ref] or [k for k in rows if k.task == name_of_ref]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise BadInput(
-            f"{wanted} has {len(matches)} saved states: {', '.join(k.id for k in matches)}.",
+            f"{name_of_ref} has {len(matches)} saved states: {', '.join(k.id for k in matches)}.",
             fix="Name one.",
             code="ambiguous",
         )
-    raise NotFound(f"Nothing is kept as '{wanted[:60]}'.", fix="`fleet kept` lists what is.")
+    raise NotFound(f"Nothing is kept as '{name_of_ref[:60]}'.", fix="`fleet kept` lists what is.")
 
 
-def drop(repo: Repo, kept: Kept) -> None:
+def drop(repo: Repo, kept: KeptRef) -> None:
     """Delete the ref; until git collects garbage, its objects are still there."""
     done = run_git(repo.top, *OURS, "update-ref", "-d", kept.ref, kept.commit)
     if done.status and repo.has_ref(kept.ref):
         raise Refused(f"{kept.id} could not be dropped: {done.words}")
 
 
-def is_kept(repo: Repo, commit: str) -> bool:
-    """Whether kept work contains this commit."""
-    words = ("for-each-ref", "--count=1", "--format=%(refname)", "--contains", commit, KEPT_REFS)
-    return bool(repo.git(*words, check=False).out.strip())
-
-
 def _facts(tree: Tree, commit: str) -> tuple[str, list[str]]:
     words = tree.git("show", "--no-patch", "--format=%T %P", commit).out.split()
     return words[0], words[1:]
-
-
-def _ids(repo: Repo, task: str) -> list[str]:
-    words = ("for-each-ref", "--format=%(refname)", f"{KEPT_REFS}{task}/")
-    return text_of(run_git(repo.top, *words).raw).split()
 
 
 def _number(name: str) -> int:

@@ -16,9 +16,9 @@ from fleet.domain.errors import Refused, Unavailable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.adapters.git.kept.refs import Kept
+    from fleet.adapters.git.kept.refs import KeptRef
     from fleet.adapters.git.repo import Repo
-    from fleet.adapters.git.tree import Entry
+    from fleet.adapters.git.tree import TreeEntry
 
 LINK, EXECUTABLE = "120000", "100755"
 
@@ -31,8 +31,8 @@ class Restored:
     path: str = ""  # its worktree
 
 
-def restore(repo: Repo, kept: Kept, *, branch: str = "", into: Path | None = None) -> Restored:
-    """On a new branch; the work stays kept.
+def restore(repo: Repo, kept: KeptRef, *, branch: str = "", into: Path | None = None) -> Restored:
+    """Restore the work to a new branch; it also stays kept.
 
     Without `into`, one commit on top holds the uncommitted changes. With it, fleet makes a worktree
     there, with the same files, index and conflicts as before.
@@ -52,16 +52,16 @@ def restore(repo: Repo, kept: Kept, *, branch: str = "", into: Path | None = Non
     return Restored(kept.id, name, kept.snapshot.head, str(tree.root))
 
 
-def _free(repo: Repo, kept: Kept) -> str:
-    wanted = kept.snapshot.branch or f"kept/{kept.task}"
-    name, tries = wanted, 0
+def _free(repo: Repo, kept: KeptRef) -> str:
+    branch = kept.snapshot.branch or f"kept/{kept.task}"
+    name, tries = branch, 0
     while repo.has_branch(name):
         tries += 1
-        name = f"{wanted}-restored" + (f"-{tries}" if tries > 1 else "")
+        name = f"{branch}-restored" + (f"-{tries}" if tries > 1 else "")
     return name
 
 
-def _committed(repo: Repo, kept: Kept) -> str:
+def _committed(repo: Repo, kept: KeptRef) -> str:
     if not kept.snapshot.uncommitted and kept.snapshot.head:
         return kept.snapshot.head
     parents = ["-p", kept.snapshot.head] if kept.snapshot.head else []
@@ -78,7 +78,7 @@ def _committed(repo: Repo, kept: Kept) -> str:
     return done.out.strip()
 
 
-def _worktree(repo: Repo, kept: Kept, branch: str, into: Path) -> Tree:
+def _worktree(repo: Repo, kept: KeptRef, branch: str, into: Path) -> Tree:
     head = kept.snapshot.head
     how = ["-b", branch, "--no-track"] if head else ["--detach", "--no-checkout"]
     repo.git(*OURS, "worktree", "add", "--quiet", *how, str(into), head or kept.commit)
@@ -102,7 +102,7 @@ def _tree_at(root: Path) -> Tree:
     return tree
 
 
-def _fill(tree: Tree, kept: Kept) -> None:
+def _fill(tree: Tree, kept: KeptRef) -> None:
     """Byte for byte: no filter and no line ending of this checkout is applied."""
     snapshot = kept.snapshot
     raw = {e.path: e for e in changed_entries(tree, "", snapshot.raw)} if snapshot.raw else {}
@@ -139,7 +139,7 @@ def _remove(root: Path, path: bytes) -> None:
         above.rmdir()
 
 
-def _write(tree: Tree, entry: Entry) -> None:
+def _write(tree: Tree, entry: TreeEntry) -> None:
     target = tree.root / os.fsdecode(entry.path)
     if os.path.lexists(target) and (target.is_symlink() or not target.is_dir()):
         target.unlink()

@@ -11,16 +11,17 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.git.repo import identity, names_of
-from fleet.adapters.git.tree import BIG_TREE_SECONDS, GITLINK, Entry, Tree
+from fleet.adapters.git.repo import Repo, identity, names_of, run_git
+from fleet.adapters.git.tree import BIG_TREE_SECONDS, GITLINK, Tree, TreeEntry, TreeState
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
 MARK = "Fleet-Kept: "
@@ -66,7 +67,7 @@ class Snapshot:
             return None
 
 
-class Taking:
+class SnapshotTaking:
     """Takes one snapshot. `inner`: of a tree within a tree, whose branches are saved too."""
 
     def __init__(
@@ -84,44 +85,57 @@ class Taking:
         self._base = base
         self._inner = inner
         self._notes: list[str] = []
-        self._who = identity(tree.root)
+        self._who: list[str] | None = None  # git is asked when the first commit is made
 
-    def take(self) -> tuple[str, Snapshot, str] | None:
-        """(tree, snapshot, parents); None when no work is only here."""
-        tree = self._tree
-        head, operations = tree.commit("HEAD"), tree.in_progress()
-        changed = tree.changes() or b"\0".join(tree.filled())
+    def take(
+        self, look: TreeState, saved: Mapping[str, bool] | None = None
+    ) -> tuple[str, Snapshot, str] | None:
+        """(tree, snapshot, parents); None when no work is only here.
+
+        `saved`: of some commits, whether they are elsewhere, too.
+        """
+        tree, head = self._tree, look.head
+        operations = tree.in_progress()
+        changed = look.changed or bool(tree.filled())
         nested = self._take_nested() if not changed else ()
-        tips = self._tips(head)
-        if not (changed or operations or nested or self._unsaved(tips)):
+        tips = self._tips(look)
+        if not (changed or operations or nested or self._unsaved(tips, saved or {})):
             return None
         if operations:
             self._notes.append(f"There was {' and '.join(operations)} in progress.")
-        files, index, missing = self._files()
-        nested = nested or self._take_nested(files)
-        stages = self._stages()
-        raw = self._raw(head, files)
+        missing: tuple[str, ...] = ()
+        stages = raw = ""
+        if changed or operations or nested or not head:
+            files, index, missing = self._files()
+            nested = nested or self._take_nested(files)
+            stages = self._stages()
+            raw = self._raw(head, files)
+        else:
+            files = tree.git("rev-parse", f"{head}^{{tree}}").out.strip()
+            index = self._commit(files, "The index")
         snapshot = Snapshot(
-            branch=tree.head_branch() or self._branch, base=self._base, root=self._root,
-            head=head, index=index, stages=stages, raw=raw, uncommitted=bool(changed),
+            branch=look.branch or self._branch, base=self._base, root=self._root,
+            head=head, index=index, stages=stages, raw=raw, uncommitted=changed,
             nested=nested, notes=tuple(self._notes), missing=missing,
         )  # fmt: skip
         inner = [sha for _, sha in nested]
         parents = [head, index, stages, raw, *tips, *tree.pending_commits(), *inner]
         return files, snapshot, "\n".join(dict.fromkeys(p for p in parents if p))
 
-    def _tips(self, head: str) -> list[str]:
-        tree = self._tree
+    def _tips(self, look: TreeState) -> list[str]:
+        tree, head = self._tree, look.head
         if not self._inner:
-            mine = tree.commit(f"refs/heads/{self._branch}") if self._branch else ""
+            known = not self._branch or (head and look.branch == self._branch)
+            mine = head if known else tree.commit(f"refs/heads/{self._branch}")
             return [tip for tip in dict.fromkeys((head, mine)) if tip]
         refs = tree.git("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/stash").out
         return [tip for tip in dict.fromkeys((head, *refs.split())) if tip]
 
-    def _unsaved(self, tips: Sequence[str]) -> bool:
+    def _unsaved(self, tips: Sequence[str], known: Mapping[str, bool]) -> bool:
         """Whether a commit is in no other branch, tag or remote, nor in the base."""
-        if not tips:
-            return False
+        tips = [tip for tip in tips if not known.get(tip) and (self._inner or tip != self._base)]
+        if not tips or any(tip in known for tip in tips):
+            return bool(tips)
         saved = ["--remotes"]
         if not self._inner:
             saved = [f"--exclude={_plain(self._branch)}", "--branches", "--tags"]
@@ -141,7 +155,13 @@ class Taking:
                 feed(tree, mine, [], clear=filled)
                 self._notes.append(f"There were files in submodules: {_some(filled)}.")
             done = tree.git(
-                "add", "--all", "--ignore-errors", index=mine, check=False, timeout=BIG_TREE_SECONDS
+                "add",
+                "--all",
+                "--sparse",
+                "--ignore-errors",
+                index=mine,
+                check=False,
+                timeout=BIG_TREE_SECONDS,
             )
             missing = _unread(done.err) if done.status else ()
             if done.status and not missing:
@@ -153,7 +173,7 @@ class Taking:
     def _settled(self, mine: Path) -> str:
         """The tree of the index; of a conflict our side, else theirs, else the common ancestor."""
         tree = self._tree
-        sides: dict[bytes, Entry] = {}
+        sides: dict[bytes, TreeEntry] = {}
         for entry in tree.entries(mine, unmerged=True):
             best = {2: 0, 3: 1, 1: 2}
             if entry.path not in sides or best[entry.stage] < best[sides[entry.path].stage]:
@@ -176,7 +196,7 @@ class Taking:
             return self._commit(tree.git("write-tree", index=mine).out.strip(), "Conflicts")
 
     def _raw(self, head: str, files: str) -> str:
-        """Of the changed files, those whose stored bytes are not the ones on the disk."""
+        """The changed files whose stored bytes are not the ones on the disk."""
         tree = self._tree
         stored = {e.path: e for e in changed_entries(tree, head, files) if e.mode in _REGULAR}
         entries = []
@@ -194,19 +214,33 @@ class Taking:
         tree, snapshots = self._tree, []
         for path in _nested(tree, files):
             inner = Tree.at(path)
-            taken = Taking(inner, inner=True).take() if inner is not None else None
+            taken = SnapshotTaking(inner, inner=True).take(inner.look()) if inner else None
             if inner is None or taken is None:
                 continue
             name = os.fsdecode(os.path.relpath(path, tree.root))
-            sha = Taking(inner, inner=True).write(taken, f"Kept of {name}")
+            sha = SnapshotTaking(inner, inner=True).write(taken, f"Kept of {name}")
             inner.git("update-ref", "refs/fleet/kept/inner", sha)
             bring = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
             source = (str(inner.gitdir), "refs/fleet/kept/inner")
             tree.git(*bring, "--recurse-submodules=no", *source, timeout=BIG_TREE_SECONDS)
+            self._hand_over(inner, bring)
             state = "uncommitted changes" if taken[1].uncommitted else "commits of its own"
             self._notes.append(f"{name} is a repository with {state}: {sha}")
             snapshots.append((name, sha))
         return tuple(snapshots)
+
+    def _hand_over(self, inner: Tree, bring: Sequence[str]) -> None:
+        """What an agent committed in a submodule goes into the repository's own copy of that, too.
+
+        Work that landed may name such a commit, and no other copy has it yet.
+        """
+        with suppress(ValueError):  # a clone, and no submodule
+            name = inner.gitdir.relative_to(self._tree.gitdir / "modules")
+            copy = Repo.of(self._tree.root).common / "modules" / name
+            if copy.is_dir():
+                head = inner.commit("HEAD")
+                refs = f"{head}:refs/fleet/kept/{head[:16]}"
+                run_git(copy, *bring, str(inner.gitdir), refs, timeout=BIG_TREE_SECONDS)
 
     def write(self, taken: tuple[str, Snapshot, str], title: str) -> str:
         files, snapshot, parents = taken
@@ -221,6 +255,8 @@ class Taking:
         dates: dict[str, str] = EPOCH,  # never changed
     ) -> str:
         options = [word for parent in parents for word in ("-p", parent)]
+        if self._who is None:
+            self._who = identity(self._tree.root)
         words = (*self._who, "commit-tree", *options, files)
         return self._tree.git(*words, env=dates, stdin=os.fsencode(message)).out.strip()
 
@@ -240,7 +276,7 @@ def feed(
     tree.git("update-index", "-z", "--index-info", index=index, stdin=b"\0".join([*lines, b""]))
 
 
-def changed_entries(tree: Tree, old: str, new: str) -> list[Entry]:
+def changed_entries(tree: Tree, old: str, new: str) -> list[TreeEntry]:
     """The entries of the newer tree that differ; a deleted path has the mode 000000."""
     old = old or tree.git("hash-object", "-t", "tree", "/dev/null").out.strip()
     words = ("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=none", old, new)
@@ -248,7 +284,7 @@ def changed_entries(tree: Tree, old: str, new: str) -> list[Entry]:
     entries = []
     for facts, path in zip(parts[::2], parts[1::2], strict=False):
         _, mode, _, sha, _ = facts.decode("ascii").lstrip(":").split(" ")
-        entries.append(Entry(mode, sha, 0, path))
+        entries.append(TreeEntry(mode, sha, 0, path))
     return entries
 
 

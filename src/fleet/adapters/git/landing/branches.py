@@ -16,7 +16,15 @@ from fleet.adapters.git.landing.merge_and_push import (
     public,
     refuse_dirty,
 )
-from fleet.adapters.git.repo import QUIET, identity, is_locked, names_of, run_git, unlock
+from fleet.adapters.git.repo import (
+    QUIET,
+    identity,
+    is_locked,
+    names_of,
+    run_git,
+    text_of,
+    unlock,
+)
 from fleet.domain.errors import Conflict, FleetError, NotFound, Refused, Unavailable
 from fleet.domain.landing.landing import SQUASH
 from fleet.ports import Built, Target
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
     from fleet.adapters.git.tree import Tree
     from fleet.adapters.processes.run import Done
     from fleet.domain.landing.changes import FileChange
-    from fleet.ports import Fit, Work
+    from fleet.ports import Arrival, Fit, MemberWork
 
 TRAIN_REFS = "refs/fleet/train/"  # commits that a train may still land
 UNDO_REFS = f"{TRAIN_REFS}undo/"  # of those, commits that take landed work out again
@@ -47,33 +55,47 @@ class GitBranches:
         return f"refs/heads/{onto}"
 
     def target(self, onto: str) -> Target:
-        names = (f"{self._ref(onto)}^{{commit}}", f"{self._ref(onto)}^{{tree}}")
-        done = self._repo.git("rev-parse", "--verify", "--quiet", names[0], check=False)
+        commit = f"{self._ref(onto)}^{{commit}}"
+        done = self._repo.git("rev-parse", "--verify", "--quiet", commit, check=False)
         if done.status:
             raise NotFound(
                 f"There is no branch '{onto}' in {self._repo.checkout}.",
-                fix=f"Make it first: git branch {onto}",
+                fix=f"Make it first (git branch {onto}), or name another: --onto BRANCH",
             )
-        tree = self._repo.git("rev-parse", names[1]).out.strip()
-        return Target(done.out.strip(), tree)
+        return Target(done.out.strip())
 
-    def build(self, before: str, work: Work) -> Built:
+    def build(self, before: str, work: MemberWork) -> Built:
         repo, tip = self._repo, self._tip(work)
         if repo.is_ancestor(tip, before):
-            return Built(before, self._tree(before))
+            return Built(before, self._tree(before), tip=tip)
         if work.how != SQUASH and repo.is_ancestor(before, tip):
-            return Built(tip, self._tree(tip))
+            return Built(tip, self._tree(tip), tip=tip)
         tree, conflicts = merged_tree(repo, before, tip)
         if conflicts:
-            return Built(conflicts=tuple(conflicts))
+            return Built(conflicts=tuple(conflicts), tip=tip)
         parents = ("-p", before) if work.how == SQUASH else ("-p", before, "-p", tip)
-        return Built(self._commit(tree, parents, work.message), tree)
+        return Built(self._commit(tree, parents, work.message), tree, tip=tip)
 
-    def compare(self, before: str, works: Mapping[str, Work]) -> Mapping[str, Fit]:
+    def tips(self, works: Mapping[str, MemberWork]) -> Mapping[str, str]:
+        """One git tells of all whose branch is at the recorded commit, as most are."""
+        refs = {name: f"refs/heads/{work.branch}" for name, work in works.items() if work.branch}
+        heads: dict[str, str] = {}
+        if refs:
+            how = ("for-each-ref", "--format=%(refname) %(objectname)")
+            lines = text_of(self._repo.git(*how, *refs.values()).raw).splitlines()
+            heads = dict(line.rsplit(" ", 1) for line in lines)
+        return {
+            name: work.tip
+            if heads.get(refs.get(name, ""), work.tip) == work.tip
+            else self._tip(work)
+            for name, work in works.items()
+        }
+
+    def compare(self, before: str, works: Mapping[str, MemberWork]) -> Mapping[str, Fit]:
         return compare(self._repo, before, {name: self._tip(work) for name, work in works.items()})
 
     def _commit(self, tree: str, parents: Sequence[str], message: str) -> str:
-        """In the object store alone."""
+        """Make a commit in the object store alone: no branch or file changes."""
         if self._options is None:
             self._options = identity(self._repo.top)
         words = ("commit-tree", tree, *parents, "-m", message)
@@ -82,11 +104,21 @@ class GitBranches:
             raise Refused(f"git could not commit the merge: {made.words}")
         return made.out.strip()
 
-    def _tip(self, work: Work) -> str:
+    def _tip(self, work: MemberWork) -> str:
         ref = f"refs/heads/{work.branch}"
-        if work.branch and self._repo.has_ref(ref) and self._repo.is_ancestor(work.tip, ref):
+        if not work.branch or not self._repo.has_ref(ref):
+            return work.tip
+        if self._repo.is_ancestor(work.tip, ref) or self._was_rewritten(work):
             return self._repo.commit(ref)
         return work.tip
+
+    def _was_rewritten(self, work: MemberWork) -> bool:
+        """Whether its branch was at the recorded commit once, and somebody took that out since.
+
+        An agent that worked on a branch of its own has left the task's branch where it was.
+        """
+        is_there = self._repo.is_ancestor(work.tip, f"refs/heads/{work.branch}")
+        return not is_there and self._repo.was_at(work.branch, work.tip)
 
     def _tree(self, commit: str) -> str:
         return self._repo.git("rev-parse", f"{commit}^{{tree}}").out.strip()
@@ -96,10 +128,10 @@ class GitBranches:
             checkout = checked_out(self._repo, onto)
             if checkout is not None:
                 finish_move(checkout)
-            now = self.target(onto).commit
-            if now not in {before, after}:
+            tip = self.target(onto).commit
+            if tip not in {before, after}:
                 raise Conflict(f"{onto} has moved.")
-            if now == after:
+            if tip == after:
                 pass  # it was on its way when somebody was killed
             elif checkout is None:
                 self._move_ref(onto, after, before)
@@ -130,17 +162,17 @@ class GitBranches:
             raise
 
     def _check(self, onto: str, after: str) -> None:
-        """Read it back: what was tested is what is there."""
-        now = self.target(onto)
-        if now.tree != self._tree(after):
+        """Read it back: what was tested is what is there, perhaps with a commit that somebody added."""
+        target = self.target(onto)
+        if target.commit != after and not self._repo.is_ancestor(after, target.commit):
             raise Refused(
-                f"{onto} is at {now.commit[:12]}, whose files are not those that were tested"
-                f" ({after[:12]}).",
+                f"{onto} is at {target.commit[:12]}, which does not contain the tested commit"
+                f" {after[:12]}.",
                 fix=f"Look at `git log {onto}` before anything else lands.",
                 code="wrong_tree",
             )
 
-    def publish(self, work: Work, branch: str, built: str) -> str:
+    def publish(self, work: MemberWork, branch: str, built: str) -> str:
         del work, built
         raise Refused(f"{branch} has no remote to be pushed to.", code="no_remote")
 
@@ -156,16 +188,23 @@ class GitBranches:
             return {one for one in commits if self._repo.is_ancestor(one, commit)}
         return set(commits) - set(done.out.split())
 
-    def check_home(self, onto: str, works: Mapping[str, Work]) -> None:
-        for landing, work in works.items():
-            if work.how == SQUASH:
-                self._repo.git("update-ref", f"{LANDED_REFS}{landing}", work.tip)
-            elif not self._repo.is_ancestor(work.tip, self._ref(onto)):
+    def check_home(self, onto: str, arrivals: Mapping[str, Arrival]) -> None:
+        for landing, arrival in arrivals.items():
+            if arrival.how == SQUASH:
+                self._repo.git("update-ref", f"{LANDED_REFS}{landing}", arrival.tip)
+            if not self._has_come(onto, arrival):
                 raise Refused(
-                    f"{onto} was moved, and does not have {work.tip[:12]} ({landing}).",
+                    f"{onto} was moved, and does not have {arrival.tip[:12]} ({landing}).",
                     fix=f"Look at `git log {onto}` before anything else lands.",
                     code="wrong_tree",
                 )
+
+    def _has_come(self, onto: str, arrival: Arrival) -> bool:
+        if arrival.how != SQUASH:
+            return self._repo.is_ancestor(arrival.tip, self._ref(onto))
+        tree, conflicts = merged_tree(self._repo, arrival.before, arrival.tip)
+        is_whole = not conflicts and tree == self._tree(arrival.commit)
+        return is_whole and self._repo.is_ancestor(arrival.commit, self._ref(onto))
 
     def came_home(self, onto: str, tip: str) -> bool:
         ref = self._ref(onto)
@@ -211,14 +250,16 @@ class GitBranches:
 
     def reverted(self, onto: str, before: str, after: str, message: str) -> Built:
         """The branch without what came from `before` to `after`; or the files that conflict."""
-        now = self.target(onto).commit
+        tip = self.target(onto).commit
         old = self._bare_commit(after)
         tree, conflicts = merged_tree(
-            self._repo, self._bare_commit(now, old), self._bare_commit(before, old)
+            self._repo, self._bare_commit(tip, old), self._bare_commit(before, old)
         )
         if conflicts:
             return Built(conflicts=tuple(conflicts))
-        return Built(self._commit(tree, ("-p", now), message), tree)
+        if tree == self._tree(tip):
+            raise Refused(f"Nothing of {after[:12]} is left on {onto}.", code="not_landed")
+        return Built(self._commit(tree, ("-p", tip), message), tree)
 
     def _bare_commit(self, like: str, parent: str = "") -> str:
         """With the files of another, but other parents: what git merges from is ours to choose."""
@@ -269,6 +310,13 @@ class RemoteBranches(GitBranches):
             raise self._error
         return super().target(onto)
 
+    def has(self, onto: str, commits: Sequence[str]) -> bool:
+        """What was fetched a moment ago counts for a yes alone: a forge may have moved it since."""
+        if super().has(onto, commits):
+            return True
+        self._fetched_at = -FRESH_SECONDS
+        return super().has(onto, commits)
+
     def _fetch(self, onto: str) -> None:
         self._fetched_at, self._error = time.monotonic(), None
         try:
@@ -309,7 +357,8 @@ class RemoteBranches(GitBranches):
             )
 
     def _talk(self, *words: str) -> Done:
-        return run_git(self._repo.top, *QUIET, *words, timeout=NETWORK)
+        """Run git in the checkout: a remote's path, and what a hook does, may be relative to it."""
+        return run_git(self._repo.checkout, *QUIET, *words, timeout=NETWORK)
 
     def move(self, onto: str, after: str, before: str) -> str:
         self._push(onto, after, before)
@@ -317,9 +366,9 @@ class RemoteBranches(GitBranches):
         self._check(onto, after)
         with suppress(FleetError):  # it has commits or changes of its own: `git pull` is a person's
             local = GitBranches(self._repo)
-            here = local.target(onto).commit
-            if self._repo.is_ancestor(here, after):
-                return local.move(onto, after, here)
+            local_tip = local.target(onto).commit
+            if self._repo.is_ancestor(local_tip, after):
+                return local.move(onto, after, local_tip)
         return ""
 
     def _push(self, onto: str, after: str, before: str) -> None:
@@ -331,11 +380,11 @@ class RemoteBranches(GitBranches):
         done = self._talk("push", "--porcelain", lease, self._remote, f"{after}:{ref}")
         if done.status == 0:
             return
-        there = self._tip_there(onto)
-        if there not in {before, after}:
+        remote_tip = self._tip_there(onto)
+        if remote_tip not in {before, after}:
             self._fetched_at = -FRESH_SECONDS
             raise Conflict(f"{onto} has moved at {self._remote}.")
-        if there != after:
+        if remote_tip != after:
             lines = [line for line in done.out.splitlines() if line.startswith("!")]
             why = public(" ".join([*lines, done.err]))
             raise Refused(
@@ -344,12 +393,12 @@ class RemoteBranches(GitBranches):
                 code="push_refused",
             )
 
-    def publish(self, work: Work, branch: str, built: str) -> str:
+    def publish(self, work: MemberWork, branch: str, built: str) -> str:
         tip = self._tip(work)
         if not self._repo.is_ancestor(tip, built):
             raise Conflict(f"{branch} has moved since it was tested.")
-        there = self._tip_there(branch)
-        if there == tip:
+        remote_tip = self._tip_there(branch)
+        if remote_tip == tip:
             return tip
         done = self._talk("push", "--porcelain", self._remote, f"{tip}:refs/heads/{branch}")
         if done.status and "[rejected]" in done.out:
@@ -366,13 +415,13 @@ class RemoteBranches(GitBranches):
 
     def _check(self, onto: str, after: str) -> None:
         """What was tested is what is there, perhaps with what others pushed on top of it."""
-        there = self._tip_there(onto)
-        if there != after:
+        remote_tip = self._tip_there(onto)
+        if remote_tip != after:
             self._fetch(onto)
             if not self._repo.is_ancestor(after, self._ref(onto)):
                 raise Refused(
-                    f"{onto} at {self._remote} is at {there[:12]}, which does not have what was"
-                    f" tested and pushed ({after[:12]}).",
+                    f"{onto} at {self._remote} is at {remote_tip[:12]}, which does not contain the"
+                    f" commit that was tested and pushed, {after[:12]}.",
                     fix=f"Look at `git log {self._remote}/{onto}` before anything else lands.",
                     code="wrong_tree",
                 )

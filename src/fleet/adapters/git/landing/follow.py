@@ -2,7 +2,8 @@
 
 Git does both in one command, but a git that is killed in between leaves some files at the new commit
 and the branch at the old one. So what is about to happen is written down first, and the next one who
-moves the branch finishes it, or takes it back. What a person changed there is never touched.
+moves the branch finishes it, or takes it back. What a person changed there is never touched, nor a
+file that git ignores there.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from fleet.domain.errors import Refused, Unavailable
 if TYPE_CHECKING:
     from fleet.adapters.git.tree import Tree
 
+# Git looks for what is in the way, and takes the lock of the index, before it begins.
+NOTHING_DONE = ("Aborting", "index.lock': File exists")
 RECORD = "fleet-move"  # in the checkout's own git directory, while it is being moved
 
 
-class _Move(NamedTuple):
+class _BranchMove(NamedTuple):
     onto: str
     before: str
     after: str
@@ -33,19 +36,22 @@ class _Move(NamedTuple):
 
 def follow(checkout: Tree, onto: str, after: str, before: str) -> None:
     """Bring the checkout and its branch from one commit to a later one; raise `Refused`, or do it."""
-    move = _Move(onto, before, after)
+    move = _BranchMove(onto, before, after)
     write_atomically(checkout.gitdir / RECORD, json.dumps(move._asdict()) + "\n")
-    done = run_git(
-        checkout.root, *QUIET, "merge", "--ff-only", "--quiet", after, mark=_mark(checkout),
-        timeout=BIG_TREE_SECONDS,
-    )  # fmt: skip
+    words = ("merge", "--ff-only", "--no-overwrite-ignore", "--quiet", after)
+    done = run_git(checkout.root, *QUIET, *words, mark=_mark(checkout), timeout=BIG_TREE_SECONDS)
     if done.status < 0:  # killed
         raise Unavailable(f"git was killed while it updated {checkout.root}.")
+    is_untouched = any(words in done.err for words in NOTHING_DONE)
+    if done.status and not is_untouched and checkout.commit(f"refs/heads/{onto}") == before:
+        _undo(checkout, move)
     (checkout.gitdir / RECORD).unlink(missing_ok=True)
     if done.status:
         raise Refused(
             f"{onto} is checked out in {checkout.root}, and git cannot update it: {done.words}",
-            fix="Move the files that are in the way, then try again.",
+            fix="Move the files that are in the way."
+            if is_untouched
+            else f"See what refuses it: git -C {checkout.root} merge --ff-only {after[:12]}",
             code="dirty",
         )
 
@@ -54,7 +60,7 @@ def finish_move(checkout: Tree) -> None:
     """Finish or take back a move that was cut off; nothing, when none was."""
     record = checkout.gitdir / RECORD
     try:
-        move = _Move(**json.loads(record.read_text()))
+        move = _BranchMove(**json.loads(record.read_text()))
     except FileNotFoundError:
         return
     except (ValueError, TypeError):  # a disk that lost it: look at the files as they are
@@ -74,18 +80,30 @@ def _mark(checkout: Tree) -> str:
     return f"fleet-move {checkout.root}"
 
 
-def _finish(checkout: Tree, move: _Move) -> None:
+def _finish(checkout: Tree, move: _BranchMove) -> None:
     with checkout.private_index() as mine:
         tree = checkout.git("write-tree", index=mine, check=False).out.strip()
-        clean = checkout.git("diff-files", "--quiet", index=mine, check=False).status == 0
+        changed = checkout.git(
+            "diff-files", "--quiet", "--ignore-submodules=all", index=mine, check=False
+        )
+        clean = changed.status == 0
     if clean and tree == checkout.git("rev-parse", f"{move.after}^{{tree}}").out.strip():
-        words = ("update-ref", "-m", "fleet land", f"refs/heads/{move.onto}")
-        checkout.git(*words, move.after, move.before)
+        update = ("update-ref", "-m", "fleet land", f"refs/heads/{move.onto}")
+        checkout.git(*update, move.after, move.before)
     else:
         _take_back(checkout, move)
 
 
-def _take_back(checkout: Tree, move: _Move) -> None:
+def _undo(checkout: Tree, move: _BranchMove) -> None:
+    """Take back what git has done before something refused the rest, such as a hook or a full disk."""
+    index = checkout.git("write-tree", check=False).out.strip()
+    if index != checkout.git("rev-parse", f"{move.after}^{{tree}}").out.strip():
+        _take_back(checkout, move)  # it ended in the midst of the files
+        return
+    checkout.git("read-tree", "-m", "-u", move.after, move.before)
+
+
+def _take_back(checkout: Tree, move: _BranchMove) -> None:
     """Write the old form of each file that has the new one, or the beginning of it."""
     words = ("diff", "--name-only", "--no-renames", "-z", move.before, move.after)
     for name in names_of(checkout.git(*words).raw):
@@ -98,7 +116,7 @@ def _take_back(checkout: Tree, move: _Move) -> None:
                 checkout.git("rm", "--quiet", "--cached", "--ignore-unmatch", "--", name)
 
 
-def _is_ours(checkout: Tree, move: _Move, name: str) -> bool:
+def _is_ours(checkout: Tree, move: _BranchMove, name: str) -> bool:
     path = checkout.root / name
     if not os.path.lexists(path):
         return True

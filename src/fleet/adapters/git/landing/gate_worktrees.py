@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ADDING = "initializing"  # what git writes into the lock of a worktree while it adds it
 RECORD = ".gate"  # beside a directory: the gate that it was prepared for
+PART = ".part"  # likewise: the part of a sparse repository that it was made with
 
 
 def _mark(root: Path) -> str:
@@ -46,6 +47,9 @@ class GitGateWorktrees:
         root = self._take(name)
         if not process.end_marked(_mark(root)):
             raise Unavailable(f"An earlier set-up is still running in {root}.")
+        if self._part() != self._part_of(root):
+            shutil.rmtree(root)
+            self._add(root)
         try:
             self._check_out(root, commit)
         except Refused:  # a git that was killed left it half made
@@ -79,6 +83,19 @@ class GitGateWorktrees:
             self._repo.git("worktree", "prune")
             words = ("worktree", "add", "--quiet", "--force", "--detach", "--no-checkout")
             self._repo.git(*words, str(root), mark=_mark(root))
+        if (part := self._part()) != self._part_of(root):
+            write_atomically(root.with_suffix(PART), part)
+
+    def _part(self) -> str:
+        """What the checkout has of the repository, if it is sparse: a new worktree gets the same."""
+        return self._repo.git("sparse-checkout", "list", check=False).out
+
+    @staticmethod
+    def _part_of(root: Path) -> str:
+        try:
+            return root.with_suffix(PART).read_text()
+        except FileNotFoundError:
+            return ""
 
     def _remove_half_made(self) -> None:
         """A git that was killed while it added a worktree leaves it locked: no other git removes it."""
@@ -91,7 +108,7 @@ class GitGateWorktrees:
                     shutil.rmtree(lock.parent)
 
     def _take(self, name: str) -> Path:
-        """Its directory from an earlier try, a free one, or a new one."""
+        """Take the landing's directory of an earlier try, a free one, or a new one."""
         with self._repo.alone():
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._remove_half_made()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ class Pushed:
 
 
 def ahead(project: str, branches: Sequence[str]) -> list[Ahead]:
-    """Those of the branches that HEAD does not contain, and where merging them would conflict."""
+    """The branches that HEAD does not contain, and where merging each would conflict."""
     repo = Repo.of(Path(project))
     refs = [f"refs/heads/{branch}" for branch in branches if is_name(branch)]
     how = ("for-each-ref", "--no-merged=HEAD", "--format=%(objectname) %(refname:lstrip=2)")
@@ -150,13 +151,18 @@ def _merge_commit(repo: Repo, branch: str, onto: str, before: str, tip: str) -> 
 
 
 def merged_tree(repo: Repo, ours: str, theirs: str) -> tuple[str, list[str]]:
-    """The tree of the merge of two commits, and the files in which they conflict."""
+    """The tree of the merge of two commits, and the files in which they conflict.
+
+    In the checkout, whose .gitattributes say how files are merged, as they do for `git merge`.
+    Where a file and a directory conflict, git adds the commit to the name of the file.
+    """
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
-    done = run_git(repo.top, *QUIET, *words)
+    done = run_git(repo.checkout, *QUIET, *words)
     tree, *files = names_of(done.raw) or [""]
     if done.status > 1 or (done.status and not files):
         raise Unavailable(f"git could not merge: {done.words}", fix="git 2.38 or newer is needed.")
-    return tree, list(dict.fromkeys(files)) if done.status else []
+    own = (name.removesuffix(f"~{ours}").removesuffix(f"~{theirs}") for name in files)
+    return tree, list(dict.fromkeys(own)) if done.status else []
 
 
 def commit_of(repo: Repo, tree: str, ours: str, theirs: str, message: str) -> str:
@@ -185,23 +191,34 @@ def _refuse_uncommitted(workspace: Workspace) -> None:
 
 
 def refuse_dirty(checkout: Tree, onto: str) -> None:
-    changed = checkout.git("status", "--porcelain", "-z", "--untracked-files=no").raw
-    if changed or checkout.in_progress():
+    """A submodule at another commit is in nobody's way: git leaves it where it is."""
+    words = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all")
+    changed = checkout.git(*words).raw
+    if operations := checkout.in_progress():
+        raise Refused(
+            f"{onto} belongs to {checkout.root}, where {' and '.join(operations)} is in progress.",
+            fix="Finish that there, or abort it.",
+            code="dirty",
+        )
+    if changed:
         raise Refused(
             f"{onto} is checked out in {checkout.root}, which has changes of its own.",
-            fix="Commit or stash them there, then merge again.",
+            fix="Commit or stash them there.",
             code="dirty",
         )
 
 
 def checked_out(repo: Repo, branch: str) -> Tree | None:
-    """Where this branch is checked out; raise `Refused` when that directory does not exist."""
+    """The directory where this branch is checked out; raise `Refused` when it does not exist."""
     listed = text_of(repo.git("worktree", "list", "--porcelain", "-z").raw)
     for block in listed.split("\0\0"):
         facts = [line.partition(" ") for line in block.split("\0")]
         fields = {name: value for name, _, value in facts}
-        if fields.get("branch") == f"refs/heads/{branch}":
+        is_there = fields.get("branch") == f"refs/heads/{branch}"
+        if is_there or "detached" in fields:
             tree = Tree.at(Path(fields["worktree"]))
+            if not is_there and not (tree and _rebases(tree, branch)):
+                continue
             if tree is None:
                 raise Refused(
                     f"{branch} is checked out in {fields['worktree']}, which does not exist.",
@@ -209,6 +226,15 @@ def checked_out(repo: Repo, branch: str) -> Tree | None:
                 )
             return tree
     return None
+
+
+def _rebases(tree: Tree, branch: str) -> bool:
+    """Whether a rebase there moves this branch when it ends, which it cannot if we moved it."""
+    for kind in ("rebase-merge", "rebase-apply"):
+        with suppress(OSError):
+            if (tree.gitdir / kind / "head-name").read_text().strip() == f"refs/heads/{branch}":
+                return True
+    return False
 
 
 def _head_branch(repo: Repo) -> str:
@@ -227,7 +253,10 @@ def push(workspace: Workspace, project: str, remote: str = "origin") -> Pushed:
     repo = Repo.of(Path(project))
     branch = workspace.branch
     if not repo.has_branch(branch):
-        raise NotFound(f"There is no branch {branch} to push in {repo.top}.")
+        gone = f"There is no branch {branch} to push in {repo.top}."
+        raise NotFound(
+            gone, fix="Its work has landed, or its branch was deleted: git branch --list"
+        )
     address = repo.git("remote", "get-url", "--push", remote, check=False)
     if address.status:
         raise Refused(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
-import shutil
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.git.repo import names_of, run_git
 from fleet.adapters.git.set_up.lock_files import depends_on
+from fleet.adapters.git.set_up.packages import run_set_up
 from fleet.adapters.git.set_up.virtual_environments import relocate
 from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.processes import run as process
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 SET_UPS = "set-ups"  # the folder among the worktrees that has them, by repository
 MAX_KEPT = 2  # set-ups of a repository: of the main branch, and of one that changes the locks
 COPY_SECONDS = 1800.0
-FORMAT = "1"  # of the key; another one makes all that is kept unused
+FORMAT = "2"  # of the key; another one makes all that is kept unused
 WAITING = "waiting for the same set-up in another worktree"
 
 
 @dataclass(frozen=True, slots=True)
 class SetUps:
-    """Those of one repository. `files`: the setting `workspace.setup_cache`."""
+    """The finished set-ups of one repository. `files`: the setting `workspace.setup_cache`."""
 
     folder: Path
     commands: tuple[str, ...]
@@ -51,7 +51,7 @@ class SetUps:
         """
         names = self._depends_on(commands.root)
         if not names:
-            commands.run(self.commands)
+            run_set_up(commands, self.commands)
             return
         key = self._key(commands.root, names)
         with self._alone(key, commands) as alone:
@@ -60,10 +60,10 @@ class SetUps:
                 return
             if new and alone:
                 before = _untracked(commands.root)
-                commands.run(self.commands)
+                run_set_up(commands, self.commands)
                 self._keep(key, commands, before)
                 return
-        commands.run(self.commands)
+        run_set_up(commands, self.commands)
 
     def trim(self, before: float, *, dry_run: bool = False) -> list[Path]:
         """Remove those that no worktree has used since this time (seconds)."""
@@ -160,10 +160,10 @@ class SetUps:
         with (self.folder / f"{kept.name}.lock").open("a") as lock:
             if not _try_lock(lock.fileno()):
                 return False
-            gone = kept.with_name(f".{kept.name}.gone")
-            _remove(gone)
-            kept.rename(gone)
-        _remove(gone)
+            aside = kept.with_name(f".{kept.name}.gone")
+            _remove(aside)
+            kept.rename(aside)
+        _remove(aside)
         return True
 
 
@@ -176,6 +176,8 @@ def _try_lock(fd: int) -> bool:
 
 def _program(command: str) -> str:
     """Which program it starts: another version may install something else."""
+    import shutil  # noqa: PLC0415  # start-up time
+
     words = command.split()
     path = shutil.which(words[0]) if words else None
     if path is None:
@@ -195,6 +197,8 @@ def _below(names: set[str], folder: str) -> set[str]:
 
 
 def _remove(path: Path) -> None:
+    import shutil  # noqa: PLC0415  # start-up time
+
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.exists():
@@ -202,7 +206,7 @@ def _remove(path: Path) -> None:
 
 
 def _copy(source: str, target: Path, mark: str) -> None:
-    """With times, modes and links. Where the disk can, the copy shares its blocks until it changes."""
+    """Copy with times, modes and links. Where the disk can, the copy shares its blocks until it changes."""
     how = ["-ac"] if platform.system() == "Darwin" else ["-a", "--reflink=auto"]
     for options in (how, ["-a"]):
         argv = ["cp", *options, "--", source, str(target)]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIRST, LAST = 20_000, 32_000  # below what Linux and macOS give to outgoing connections
-BLOCK = 100  # the most ports that one workspace may have
 
 
 @dataclass(frozen=True, slots=True)

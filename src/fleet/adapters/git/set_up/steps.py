@@ -124,7 +124,7 @@ class Commands:
             )
 
     def _run(self, command: str, start: int) -> process.Done:
-        """Its output goes to the log as it comes, so that people can read it meanwhile."""
+        """Run the command; its output goes to the log as it comes, so that people can read it meanwhile."""
         env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")} | self.env
         argv = ["sh", "-c", command]
         if start >= 0:
@@ -147,7 +147,7 @@ class Commands:
         return "\n".join(text.splitlines()[-TAIL:])[-2000:] or f"status {done.status}"
 
     def _fix(self) -> str:
-        return f"Its whole output is in {self.log}" if self.log else ""
+        return f"Its whole output is in {self.log}." if self.log else ""
 
     def note(self, text: str) -> int:
         """Add it to the log. The size of the log after this; -1 when it could not be written."""

@@ -16,7 +16,7 @@ _MADE_AT = re.compile(rb"^\s*(?:export )?VIRTUAL_ENV=['\"]?(/[^'\"\n]+?)['\"]?$"
 
 
 def relocate_all(root: Path) -> None:
-    """Those of a worktree that was moved, in its top directory or one below."""
+    """Relocate the virtual environments of a moved worktree, in its top directory or one below."""
     for pattern in (f"*/{MARK}", f"*/*/{MARK}"):
         for mark in root.glob(pattern):
             relocate(mark.parent, root)

@@ -1,0 +1,135 @@
+"""The gates of one train: what they said is kept once, and as they said it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fleet.domain.errors import Unavailable
+from fleet.domain.landing.landing import GateResult
+from fleet.supervisor.landing.gates import MOST_LOST, Gates
+from fleet.testing.clock import FakeClock
+from fleet.testing.fakes import FakeMachine, InlineJobs
+from fleet.testing.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RESULT = GateResult("abc 123", 0, command="make test")
+REPORT = '<testsuite><testcase classname="c" name="one"/></testsuite>'
+
+
+class OneWorktree:
+    """A worktree for gates, with the report that each of them writes."""
+
+    def __init__(self) -> None:
+        self._gate = ""
+
+    def prepare(self, name: str, commit: str) -> Path:
+        del commit
+        self._gate = name
+        return Path("/gates/1")
+
+    def busy(self) -> dict[str, str]:
+        return {self._gate: "/gates/1"} if self._gate else {}
+
+    def report(self, name: str) -> str:
+        return REPORT if name == self._gate else ""
+
+    def leave(self, name: str) -> None:
+        if name == self._gate:
+            self._gate = ""
+
+
+class BusyStore(MemoryStore):
+    """It cannot write for a while, as SQLite cannot while another process writes."""
+
+    is_busy = False
+
+    def commit(self, changes: Any, events: Any) -> Any:
+        if self.is_busy:
+            raise Unavailable("The store is busy.")
+        return super().commit(changes, events)
+
+
+class GateHouse:
+    def __init__(self) -> None:
+        clock = FakeClock()
+        self.store = BusyStore(clock)
+        self.machine = FakeMachine(clock, lambda _run, _process: None)
+        self.worktree = OneWorktree()
+        parts: Any = SimpleNamespace(
+            store=self.store, launcher=self.machine, transcripts=self.machine, clock=clock,
+            jobs=InlineJobs(),
+        )  # fmt: skip
+        more: Any = SimpleNamespace(
+            gate_worktrees=lambda _project: self.worktree, gate_env=lambda _project: {}
+        )
+        self.gates: Callable[[], Gates] = lambda: Gates(parts, more)
+
+    def end(self, code: int) -> None:
+        self.machine.tick()
+        for run in self.machine.running():
+            self.machine.finish(run, code)
+
+    @property
+    def kept(self) -> GateResult:
+        return self.store.gate_results([RESULT.id])[RESULT.id]
+
+
+@pytest.fixture
+def house():
+    return GateHouse()
+
+
+def begun(gates: Gates, result: GateResult = RESULT) -> Gates:
+    gates.start("/p", result, "make test", "c0ffee", report=True)
+    while "land-" not in "".join(gates.names) or gates.step(60.0):
+        pass
+    gates.step(60.0)
+    return gates
+
+
+def test_the_tests_of_a_gate_are_kept_though_the_store_was_busy_when_it_ended(house):
+    gates = begun(house.gates())
+    house.end(0)
+    house.store.is_busy = True
+    with pytest.raises(Unavailable):
+        gates.step(60.0)
+    house.store.is_busy = False
+    assert [result.passed for result in gates.step(60.0)] == [1]
+    assert house.kept.tests == {"c::one": "passed"}
+    assert house.worktree.busy() == {}
+
+
+def test_a_gate_whose_worktree_was_freed_before_its_report_was_read_runs_again(house):
+    gates = begun(house.gates())
+    house.end(0)
+    house.worktree.leave(*house.worktree.busy())  # as the clean-up after a killed supervisor does
+    assert [(result.lost, result.passed) for result in gates.step(60.0)] == [(1, 0)]
+    gates = begun(house.gates(), house.kept)
+    house.end(0)
+    gates.step(60.0)
+    assert (house.kept.passed, house.kept.tests) == (1, {"c::one": "passed"})
+
+
+def test_two_trains_that_test_the_same_files_go_on_with_one_result(house):
+    one, other = begun(house.gates()), begun(house.gates())
+    house.end(1)
+    assert [result.failed for result in one.step(60.0)] == [1]
+    assert other.step(60.0) == []
+    assert (one.count, other.count, house.kept.failed) == (0, 0, 1)
+
+
+def test_a_gate_that_is_killed_again_and_again_says_so(house):
+    result, gates = RESULT, house.gates()
+    for _ in range(MOST_LOST + 1):
+        begun(gates, result)
+        house.end(-9)
+        (result,) = gates.step(60.0)
+        result = house.kept
+    assert (result.lost, result.failed) == (MOST_LOST, 1)
+    assert result.output == "It was killed by signal 9, 6 times."

@@ -51,16 +51,15 @@ class Place:
 
     def also(self, program: subprocess.Popen) -> None:
         """It ends with the place."""
-        self._stack.callback(program.wait, 20)
-        self._stack.callback(program.terminate)
+        self._stack.callback(_end, program)
 
-    def forwarder(self, node: str) -> str:
-        """The address of a bare forwarder to that node."""
+    def forwarder(self, node: str) -> tuple[str, int]:
+        """The address of a bare forwarder to that node, and its process."""
         self._count += 1
         ready = self.folder / f"forwarder-{self._count}"
-        self._start(str(Path(__file__).with_name("_forwarder.py")), node, str(ready))
+        program = self._start(str(Path(__file__).with_name("_forwarder.py")), node, str(ready))
         until(lambda: ready.exists() and ready.read_text())
-        return ready.read_text()
+        return ready.read_text(), program.pid
 
     def node(self, *, also: str = "", **manner: float) -> str:
         """Its address. `also`: a second model that it has."""
@@ -98,6 +97,16 @@ class Place:
         program = self._start("fleet.adapters.relay.process", str(file))
         until(lambda: answers(f"http://127.0.0.1:{port}/relay/health"))
         return f"http://127.0.0.1:{port}/m/{MODEL}", program.pid
+
+
+def _end(program: subprocess.Popen) -> None:
+    """LiteLLM waits for requests that hang."""
+    program.terminate()
+    try:
+        program.wait(20)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait(20)
 
 
 def fault(node: str, **manner) -> None:

@@ -175,6 +175,16 @@ def test_the_results_are_kept_for_their_owner_and_listed_and_written_for_a_ci_se
     assert "| small | laptop | classification | failed |" in page.read_text()
 
 
+def test_nothing_is_asked_when_the_results_cannot_be_written(scene):
+    file = scene.scratch.repo / "taken"
+    file.write_text("")
+    for option, path in (("--out", file / "below"), ("--junit", file / "eval.xml")):
+        said = scene.scratch.fails("eval", option, str(path), status=3)
+        assert "Results cannot be written to" in said
+        assert f"Give another place: {option}." in said
+    assert not scene.laptop.asked("/api/chat")
+
+
 def test_names_that_are_not_there_are_refused(scene):
     assert "Did you mean 'tower'?" in scene.scratch.fails("eval", "--node", "towr", status=2)
     assert "There is no model 'x'" in scene.scratch.fails("eval", "--model", "x", status=2)
@@ -231,10 +241,10 @@ def test_the_fleet_is_compared_with_hosted_models_by_tests_that_run(scene):
         words = ["--frontier", "acme/clever", "--frontier", "acme/lazy", "--judge", "acme/judge"]
         words += ["--frontier-url", server.url, "--out", "docs/evals"]
         env = {"OPENROUTER_API_KEY": KEY}
-        done = scene.scratch.type("eval", "--json", *words, env=env)
-        assert done.returncode == 0, done.stderr
-        data = json.loads(done.stdout)["data"]
         shown = scene.scratch.type("eval", *words, env=env)
+        assert shown.returncode == 0, shown.stderr
+    (file,) = (scene.scratch.repo / "docs/evals").glob("frontier-comparison-*.json")
+    data = json.loads(file.read_text())
     rows = {row["model"]: row for row in data["rows"]}
     assert {name: row["passed"] for name, row in rows.items()} == {
         "small": 7,
@@ -246,9 +256,9 @@ def test_the_fleet_is_compared_with_hosted_models_by_tests_that_run(scene):
     assert rows["acme/lazy"]["cost"] == pytest.approx(8 * (1000 * 1e-6 + 500 * 2e-6))
     assert rows["small"]["cost"] == 0
     assert server.keys == {f"Bearer {KEY}"}
-    assert KEY not in done.stdout + shown.stdout
+    assert KEY not in file.read_text() + shown.stdout
     judged = [r for r in server.requests if r["model"] == "acme/judge"]
-    assert len(judged) == 2 * 2 * (2 * 2 * 8)  # two runs; pairs; both orders
+    assert len(judged) == 2 * (2 * 2 * 8)  # pairs; both orders
     names = ("acme", "lazy", "clever", "laptop", "tower", "qwen")
     texts = [r["messages"][0]["content"].lower() for r in judged]
     assert not [name for text in texts for name in names if name in text]
@@ -256,10 +266,9 @@ def test_the_fleet_is_compared_with_hosted_models_by_tests_that_run(scene):
     assert agreement["pairs"] == 32
     assert 0 < agreement["agreed"] < 32  # two equal answers: it says B to both
     assert agreement["with_tests"] == agreement["decided"] > 0
-    assert "acme/judge, saw 32 pairs of answers without names in both orders" in shown.stdout
+    assert "acme/judge, saw 32 pairs of answers without names, in both orders" in shown.stdout
     (page,) = (scene.scratch.repo / "docs/evals").glob("frontier-comparison-*.md")
     assert "| small on laptop | 88% | 7 of 8 |" in page.read_text()
-    assert list((scene.scratch.repo / "docs/evals").glob("frontier-comparison-*.json"))
 
 
 def test_a_judge_that_goes_by_the_order_agrees_with_itself_in_nothing(scene):

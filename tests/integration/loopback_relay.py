@@ -91,7 +91,10 @@ class LoopbackRelay:
         self._stack.close()
 
     def connect(self, timeout=LIMIT) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        """It is closed with the relay at the latest."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        self._stack.callback(connection.close)
+        return connection
 
     def get(self, path: str) -> Got:
         return self.ask("GET", path, None)

@@ -198,6 +198,18 @@ def test_a_stream_that_breaks_is_reported_as_broken_and_not_retried(loopback):
     assert it.traces(1)[0]["outcome"] == "failed"
 
 
+def test_the_error_of_a_stream_that_breaks_within_a_line_has_a_line_of_its_own(loopback):
+    """And no message: LiteLLM would take it for a piece of the reply."""
+    it = loopback(1).open()
+    piece = {"message": {"role": "assistant", "content": "one"}, "done": False}
+    it.nodes[0].set(events=json.dumps(piece) + '\n{"message": {"ro', only="/api/chat")
+    with pytest.raises(http.client.IncompleteRead) as broken:
+        it.post("/api/chat", messages=HELLO)
+    last = json.loads(broken.value.partial.splitlines()[-1])
+    assert "broke off in the middle of its reply" in last["error"]
+    assert "message" not in last
+
+
 @pytest.mark.parametrize(("path", "body"), STREAMS)
 def test_a_stream_without_its_end_marker_is_not_taken_as_done(loopback, path, body):
     it = loopback(1).open()
@@ -283,3 +295,14 @@ def test_a_trace_says_everything_but_the_words(loopback, tmp_path):
     assert trace["why"]["estimates"][0]["node"] == "a"
     assert "tower" not in (tmp_path / "traces.jsonl").read_text()
     assert (tmp_path / "traces.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_request_that_no_node_answered_is_in_the_traces_before_its_client_hears_of_it(
+    loopback, tmp_path
+):
+    """A program that fails on it may end at once, and the supervisor then looks for whose fault it was."""
+    it = loopback(1).open()
+    it.nodes[0].set(refuse=True)
+    assert it.chat().status == 503
+    lines = (tmp_path / "traces.jsonl").read_text().splitlines()
+    assert [json.loads(line)["status"] for line in lines] == [503]

@@ -194,3 +194,44 @@ def test_conversations_do_not_evict_each_other_while_a_slot_is_free_of_them():
     homes = [Counter(each.node for each in one[1:]) for one in got]
     assert all(len(home) == 1 for home in homes), homes
     assert Counter(next(iter(home)) for home in homes) == {"a": 2, "b": 2}
+
+
+async def in_order(it, *agents, pause=0.02):
+    """Who was answered, in that order; each asks once, the first in the list first."""
+    order = []
+
+    async def ask(number, agent):
+        await it.chat(said(f"{number}"), headers={"x-fleet-agent": agent})
+        order.append(agent)
+
+    asking = []
+    for number, agent in enumerate(agents):
+        asking.append(asyncio.create_task(ask(number, agent)))
+        await asyncio.sleep(pause)
+    await asyncio.gather(*asking)
+    return order
+
+
+def test_an_agent_with_a_long_line_does_not_keep_another_from_the_only_slot():
+    async def scenario(count):
+        async with VirtualRelay() as it:
+            await it.node("a", decode=100, output=100)
+            await it.open()
+            return await in_order(it, *["greedy"] * count, "modest", pause=0.002)
+
+    assert run(scenario(10)).index("modest") <= 2
+    assert run(scenario(100)).index("modest") <= 2, "more wait than are looked at, and wait long"
+
+
+def test_who_was_refused_by_a_busy_node_keeps_its_place():
+    async def scenario():
+        async with VirtualRelay() as it:
+            await it.node("a", decode=20, output=20)
+            await it.open()
+            asking = asyncio.create_task(in_order(it, *"abcd"))
+            await asyncio.sleep(0.5)
+            refusal = {"status": 503, "message": "server busy", "times": 1, "only": "/api/chat"}
+            await it.nodes["a"].change(**refusal)
+            return await asking
+
+    assert run(scenario()) == list("abcd")

@@ -172,9 +172,13 @@ def test_a_busy_node_is_waited_for_and_not_shut_off(loopback, status):
 def test_a_model_that_is_not_on_one_node_is_asked_for_on_another(loopback):
     it = loopback(1)
     missing = serving(it.node(), "m")._replace(upstream="not-there")
-    it.open(Model(MODEL, MODEL, (missing, serving(it.nodes[0], "a"))))
+    alone = Model("alone", "alone", (missing,))
+    it.open(Model(MODEL, MODEL, (missing, serving(it.nodes[0], "a"))), alone)
     assert it.chat().headers["x-fleet-node"] == "a"
-    assert it.status["nodes"]["m"]["breaker"] == "closed"
+    assert (
+        it.chat(model="alone").status >= 400
+    )  # where it is not, if the first one was not sent there
+    assert "not-there" in it.status["nodes"]["m"]["servings"]["not-there"]["why"]
 
 
 def test_a_node_that_hangs_is_found_out_and_the_request_goes_elsewhere(loopback):

@@ -9,9 +9,18 @@ import threading
 import pytest
 
 from fleet.adapters.relay.plan import plan_of, relay_config
-from fleet.adapters.relay.wires import WIRES, Clock, ReplyReader, Tokens, cost, timing, tokens
+from fleet.adapters.relay.wires import (
+    WIRES,
+    ReplyReader,
+    ReplyTimes,
+    TokenCounts,
+    cost,
+    error_of,
+    timing,
+    tokens,
+)
 from fleet.domain.fleet import Model
-from fleet.domain.nodes.breaker import Result
+from fleet.domain.nodes.breaker import NodeResult
 from tests.integration.loopback_relay import (
     HELLO,
     MODEL,
@@ -135,6 +144,21 @@ def test_what_a_node_is_at_work_on_counts_also_when_its_entry_is_changed(loopbac
 
 
 @pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"error": "model requires more memory"}', "model requires more memory"),
+        (b'{"error": {"message": "no credit", "code": 402}}', "no credit"),
+        (b'{"object": "error", "message": "too long"}', "too long"),
+        (b"<html>", "<html>"),
+        (b"[" * 100_000, "[" * 200),
+        (b'{"error": null}', '{"error": null}'),
+    ],
+)
+def test_the_words_of_an_error_are_read_out_of_its_json(body, words):
+    assert error_of(body) == words
+
+
+@pytest.mark.parametrize(
     "number", ["1e999", "NaN", "-Infinity", '"9"', "null", "[]", "1" + "0" * 40]
 )
 def test_a_count_that_is_no_number_is_as_one_that_was_not_said(number):
@@ -144,8 +168,8 @@ def test_a_count_that_is_no_number_is_as_one_that_was_not_said(number):
     usage = f'"prompt_tokens": {number}, "prompt_tokens_details": {number}, "cost": {number}'
     openai.read_whole(f'{{"usage": {{{usage}}}, "timings": {{"prompt_ms": {number}}}}}'.encode())
     for reader in (ollama, openai):
-        assert tokens(reader.counts) == Tokens()
-        assert timing(reader, Clock(1.0, 1.0), Tokens()).reading == 0
+        assert tokens(reader.counts) == TokenCounts()
+        assert timing(reader, ReplyTimes(1.0, 1.0), TokenCounts()).reading == 0
     assert not cost(openai.counts)
 
 
@@ -167,7 +191,7 @@ def test_a_node_that_says_nonsense_of_what_is_loaded_is_still_seen_to_come_back(
     body = f'{{"models": [{{"name": "{UPSTREAM}", "context_length": {size}}}, 7]}}'
     it = loopback(body=body, only="/api/ps").open()
     it.until(lambda status: status["nodes"]["a"]["resident"] == {UPSTREAM: 0})
-    it._loop.call_soon_threadsafe(it.relay.world.nodes["a"].note, Result.UNREACHABLE)
+    it._loop.call_soon_threadsafe(it.relay.world.nodes["a"].note, NodeResult.UNREACHABLE)
     it.until(lambda status: status["nodes"]["a"]["breaker"] == "gentle")
     assert it.chat().status == 200
 

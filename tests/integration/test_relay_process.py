@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -14,6 +15,7 @@ from fleet.adapters.relay.plan import plan_of, read_plan, relay_config
 from fleet.domain.errors import BadConfig
 from fleet.domain.fleet import Model, Node, Serving
 from fleet.testing.fake_node.node import FakeNode
+from tests.free_ports import free_ports
 from tests.integration.loopback_relay import HELLO, MODEL, UPSTREAM, fleet_of, serving
 from tests.wait import LIMIT, until
 
@@ -23,12 +25,12 @@ class Program:
 
     def __init__(self, folder, fleet, **settings):
         self.file = folder / "relay.json"
-        with FakeNode() as free:
-            self.port = free.port
+        self.port = free_ports()
         self.settings = {"port": self.port, "traces": str(folder / "traces.jsonl")} | settings
         self.write(fleet)
         argv = [sys.executable, "-m", "fleet.adapters.relay.process", str(self.file)]
-        self.process = subprocess.Popen(argv, stderr=(folder / "stderr").open("w"))
+        with (folder / "stderr").open("w") as stderr:
+            self.process = subprocess.Popen(argv, stderr=stderr)
         self.until(lambda: self.get("/relay/health")["ok"])
 
     def write(self, fleet):
@@ -37,15 +39,18 @@ class Program:
         new.replace(self.file)
 
     def get(self, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
-        connection.request("GET", path)
-        return json.load(connection.getresponse())
+        with self.connection() as connection:
+            connection.request("GET", path)
+            return json.load(connection.getresponse())
 
     def chat(self, model=MODEL):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
-        connection.request("POST", f"/m/{model}/api/chat", json.dumps({"messages": HELLO}))
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        with self.connection() as connection:
+            connection.request("POST", f"/m/{model}/api/chat", json.dumps({"messages": HELLO}))
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def connection(self):
+        return closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT))
 
     def until(self, found):
         until(found, errors=(OSError,))

@@ -87,7 +87,8 @@ def test_an_ollama_in_which_others_wait_is_known_by_the_time_that_it_cannot_expl
             await one.open()
             await other.open()
             for it in (one, other):
-                await asyncio.gather(*(it.chat(options={"num_predict": 50}) for _ in range(2)))
+                for _ in range(2):
+                    await it.chat(options={"num_predict": 50})
             long = asyncio.create_task(one.chat(options={"num_predict": 90}))
             await one.until(lambda nodes: any(node["busy"] for node in nodes.values()))
             first = await other.chat(options={"num_predict": 50})

@@ -23,7 +23,7 @@ from tests.real.terminal_world import at_home
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.testing.fake_node.node import Seen
+    from fleet.testing.fake_node.node import SeenRequest
     from fleet.testing.model_server import Asked, Reply
 
 BIN = Path(sys.executable).parent
@@ -110,7 +110,7 @@ class Heard(NamedTuple):
         return Heard(body["model"], frozenset(tools) - {PLACEHOLDER}, words)
 
 
-def _body(seen: Seen) -> Mapping[str, Any]:
+def _body(seen: SeenRequest) -> Mapping[str, Any]:
     return seen.body if isinstance(seen.body, dict) else {}
 
 

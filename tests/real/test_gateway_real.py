@@ -224,6 +224,23 @@ def test_what_the_gateway_refuses_itself_is_in_the_traces_without_the_prompt(wor
     assert "secret word" not in (world.place / "fleet/logs/traces.jsonl").read_text()
 
 
+def test_when_a_node_dies_in_its_reply_the_client_is_told_which_and_why(world):
+    """On Ollama's wire; a 400 would blame the request, and nobody would ask again."""
+    said = [{"role": "user", "content": "Hello"}]
+    for path, body in (
+        ("/v1/chat/completions", {"messages": said}),
+        ("/v1/messages", {"max_tokens": 9, "messages": said}),
+        ("/v1/responses", {"input": "Hello"}),
+    ):
+        world.forget()
+        world.small.set(die=3, decode=50)
+        lines: dict[str, list[str]] = {}
+        _listen(world, lines, path, {"model": "claude-haiku-local", "stream": True, **body})
+        told = "\n".join(lines[path])
+        assert "The node 'mini-16gb' broke off in the middle of its reply" in told, path
+        assert "BadRequest" not in told, path
+
+
 def test_while_a_node_reads_a_long_prompt_every_client_hears_that_it_lives(world):
     """LiteLLM's `keepalive_seconds` is 10."""
     for node in (world.laptop, world.tower, world.small):

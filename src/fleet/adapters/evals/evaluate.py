@@ -2,81 +2,62 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import TYPE_CHECKING
 
 from fleet.adapters.nodes.http import NoAnswer
+from fleet.adapters.nodes.side_by_side import SideBySide
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
-from fleet.domain.evals.case import Call
+from fleet.domain.evals.case import CaseCall
 from fleet.domain.evals.grade import Grade, grade, right_call
-from fleet.domain.evals.result import CaseResult, Row, case_result
+from fleet.domain.evals.result import CaseResult, EvalResult, case_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fleet.adapters.evals.speak import Speaker
-    from fleet.domain.evals.case import Case, Item
-    from fleet.domain.evals.grade import Execute, Reply
+    from fleet.domain.evals.case import Case, EvalItem
+    from fleet.domain.evals.grade import Execute, ModelReply
 
 WRONG = Grade(0.0)
 
 
-class Subject(NamedTuple):
+class EvalSubject(NamedTuple):
     """A model that is asked. Those with one `machine` wait for each other.
 
     `reach` makes the way to it, or raises `Unavailable`; `look` raises it when its node is down.
     """
 
-    row: Row
+    row: EvalResult
     machine: str
     cases: tuple[Case, ...]
     reach: Callable[[], Speaker]
     look: Callable[[], None] | None = None
 
 
-class Step(NamedTuple):
+class EvalStep(NamedTuple):
     """How far one subject is. `state`: waiting, asking, passed or failed."""
 
-    row: Row
+    row: EvalResult
     total: int
     state: str = "waiting"
     doing: str = ""
 
 
-class Evaluating:
+class Evaluating(SideBySide[EvalStep]):
     """Starts at once. `output`: tokens of a reply, instead of what each case allows."""
 
-    def __init__(self, subjects: Sequence[Subject], execute: Execute, *, output: int = 0) -> None:
+    def __init__(
+        self, subjects: Sequence[EvalSubject], execute: Execute, *, output: int = 0
+    ) -> None:
         self._subjects, self._execute, self._output = subjects, execute, output
-        self._lock = threading.Lock()
-        self._steps = [Step(each.row, len(each.cases)) for each in subjects]
         self.answers: dict[tuple[str, str], str] = {}  # by the row's name and the case's
-        self._threads = [
-            threading.Thread(target=self._machine, args=(machine,), daemon=True)
-            for machine in dict.fromkeys(each.machine for each in subjects)
-        ]
-        for thread in self._threads:
-            thread.start()
+        steps = [EvalStep(each.row, len(each.cases)) for each in subjects]
+        super().__init__([each.machine for each in subjects], steps)
+        self.begin()
 
-    def steps(self) -> list[Step]:
-        with self._lock:
-            return list(self._steps)
-
-    def wait(self, limit: float) -> bool:
-        """Wait for at most so many seconds; whether all of it is over."""
-        until = time.monotonic() + limit
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _machine(self, machine: str) -> None:
-        for number, subject in enumerate(self._subjects):
-            if subject.machine == machine:
-                self._subject(number, subject)
-
-    def _subject(self, number: int, subject: Subject) -> None:
+    def work(self, number: int) -> None:
+        subject = self._subjects[number]
         results: list[CaseResult] = []
         down, speaker = "", None
         try:
@@ -97,10 +78,10 @@ class Evaluating:
         state = "passed" if all(result.passed for result in results) else "failed"
         self._note(number, subject, results, state, "")
 
-    def _case(self, subject: Subject, case: Case, speaker: Speaker) -> tuple[CaseResult, bool]:
+    def _case(self, subject: EvalSubject, case: Case, speaker: Speaker) -> tuple[CaseResult, bool]:
         """The result, and whether the model could not be reached."""
         grades: list[Grade] = []
-        replies: list[Reply] = []
+        replies: list[ModelReply] = []
         why, is_lost = "", False
         for item in case.items:
             try:
@@ -113,13 +94,15 @@ class Evaluating:
             self.answers[subject.row.name, case.name] = replies[-1].text
         return case_result(case.name, case.job, case.need, grades, replies, why), is_lost
 
-    def _item(self, case: Case, item: Item, speaker: Speaker, replies: list[Reply]) -> Grade:
+    def _item(
+        self, case: Case, item: EvalItem, speaker: Speaker, replies: list[ModelReply]
+    ) -> Grade:
         messages = [{"role": "system", "content": case.system}] if case.system else []
         messages.append({"role": "user", "content": item.prompt})
         output = self._output or case.output
         reply = speaker.ask(messages, output, case.tools)
         replies.append(reply)
-        if isinstance(item.check, Call):
+        if isinstance(item.check, CaseCall):
             called = right_call(item.check, reply)
             if not called.right:
                 return called
@@ -131,18 +114,19 @@ class Evaluating:
         return grade(item.check, reply, self._execute)
 
     def _note(
-        self, number: int, subject: Subject, results: list[CaseResult], state: str, doing: str
+        self, number: int, subject: EvalSubject, results: list[CaseResult], state: str, doing: str
     ) -> None:
-        step = Step(subject.row._replace(cases=tuple(results)), len(subject.cases), state, doing)
-        with self._lock:
-            self._steps[number] = step
+        step = EvalStep(
+            subject.row._replace(cases=tuple(results)), len(subject.cases), state, doing
+        )
+        self.note(number, step)
 
 
 def _unasked(case: Case, why: str) -> CaseResult:
     return case_result(case.name, case.job, case.need, [WRONG] * len(case.items), [], why)
 
 
-def _offline(subject: Subject, case: Case) -> str:
+def _offline(subject: EvalSubject, case: Case) -> str:
     """Why the other cases are not asked; empty when the node answers again."""
     if subject.look is None:
         return ""

@@ -27,7 +27,7 @@ from fleet.domain.evals.grade import Ran
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.domain.evals.grade import Program
+    from fleet.domain.evals.grade import GradedProgram
 
 TESTS_SECONDS = 60.0  # seconds for all tests of one answer
 PROBE = 10.0
@@ -54,7 +54,7 @@ class Sandbox:
         with TemporaryDirectory(prefix="fleet-eval-") as folder:
             return self._means(folder).name
 
-    def execute(self, program: Program) -> Ran:
+    def execute(self, program: GradedProgram) -> Ran:
         """Never raises for what the code does."""
         secret = secrets.token_hex(16)
         with TemporaryDirectory(prefix="fleet-eval-") as folder:

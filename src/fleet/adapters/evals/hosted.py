@@ -57,7 +57,7 @@ class Hosted:
         return speaker
 
     def _listed(self) -> dict[str, Prices | None]:
-        """Its models with their prices; nothing when it does not list them."""
+        """The provider's models with their prices; empty when it does not list them."""
         if self._prices is None:
             base = self.url.removesuffix("/v1")
             try:

@@ -21,12 +21,12 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-EACH = 5.0  # seconds of one test
-LATE = 2  # tests that may take too long; the others are then not run
-MEMORY = 512 << 20
-FILE = 16 << 20
+TEST_SECONDS = 5.0  # seconds of one test
+MOST_SLOW_TESTS = 2  # tests that may take too long; the others are then not run
+MEMORY_BYTES = 512 << 20
+FILE_BYTES = 16 << 20
 DESCRIPTORS = 64
-SHORT = 300
+MOST_CHARACTERS = 300
 MODULE = "solution"  # by which tests may import the code
 
 
@@ -37,7 +37,7 @@ def main(answer: str, tests: str) -> None:
     passed, late, why = 0, 0, ""
     names, why = _names(text)
     for name in names:
-        if late == LATE:
+        if late == MOST_SLOW_TESTS:
             break
         problem = _in_child(code, text, name, secret)
         passed += not problem
@@ -49,8 +49,8 @@ def main(answer: str, tests: str) -> None:
 
 def _limit() -> None:
     for what, most in (
-        (resource.RLIMIT_AS, MEMORY),
-        (resource.RLIMIT_FSIZE, FILE),
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_FSIZE, FILE_BYTES),
         (resource.RLIMIT_NOFILE, DESCRIPTORS),
         (resource.RLIMIT_CORE, 0),
     ):
@@ -64,7 +64,7 @@ def _names(text: str) -> tuple[list[str], str]:
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError) as error:
-        return [], f"the tests are not Python: {error}"[:SHORT]
+        return [], f"the tests are not Python: {error}"[:MOST_CHARACTERS]
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     names = [n.name for n in body if isinstance(n, kinds) and n.name.startswith("test")]
     return names, "" if names else "there is no function test_…"
@@ -78,7 +78,7 @@ def _in_child(code: str, tests: str, name: str, secret: str) -> str:
         os.close(reading)
         _child(code, tests, name, secret, writing)
     os.close(writing)
-    line = _hear(reading, time.monotonic() + EACH)
+    line = _hear(reading, time.monotonic() + TEST_SECONDS)
     for group in (os.killpg, os.kill):
         try:
             group(child, signal.SIGKILL)
@@ -87,11 +87,11 @@ def _in_child(code: str, tests: str, name: str, secret: str) -> str:
     _, status = os.waitpid(child, 0)
     os.close(reading)
     if line is None:
-        return f"it took more than {EACH:g} s"
+        return f"it took more than {TEST_SECONDS:g} s"
     if line == secret:
         return ""
     ended = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "its process ended"
-    return line.replace(secret, "")[:SHORT] or ended
+    return line.replace(secret, "")[:MOST_CHARACTERS] or ended
 
 
 def _hear(reading: int, until: float) -> str | None:
@@ -102,13 +102,13 @@ def _hear(reading: int, until: float) -> str | None:
             return None
         part = os.read(reading, 4096)
         data += part
-        if not part or data.endswith(b"\n") or len(data) > FILE:
+        if not part or data.endswith(b"\n") or len(data) > FILE_BYTES:
             return data.decode("utf-8", "replace").rstrip("\n")
 
 
 def _child(code: str, tests: str, name: str, secret: str, writing: int) -> None:
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_CPU, (int(EACH) + 1, int(EACH) + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(TEST_SECONDS) + 1, int(TEST_SECONDS) + 1))
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)

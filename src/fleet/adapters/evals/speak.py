@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.benchmark import Streaming
 from fleet.adapters.nodes.http import NoAnswer, OtherAnswer
+from fleet.adapters.nodes.stream_timing import error_of, event_of
 from fleet.base.loose_json import integer, mapping, mappings, number, string
 from fleet.domain.data import NamedTuple
-from fleet.domain.evals.grade import Reply, ToolCall
+from fleet.domain.evals.grade import ModelReply, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ class Speaker:
 
     def ask(
         self, messages: Sequence[Message], output: int, tools: Sequence[Mapping[str, Any]] = ()
-    ) -> Reply:
+    ) -> ModelReply:
         """Raise `Unavailable` when the reply is not complete within the model's time limit."""
         path, body = self._request(messages, output, tools)
         hearing = _Hearing(time.monotonic())
@@ -61,7 +62,7 @@ class Speaker:
             raise NoAnswer("its reply broke off")
         return self._priced(hearing.reply(time.monotonic()))
 
-    def call_and_result(self, reply: Reply, result: str) -> list[Message]:
+    def call_and_result(self, reply: ModelReply, result: str) -> list[Message]:
         """What a conversation goes on with after the model has called a tool."""
         call, key = reply.calls[0], "call_1"
         if self.kind.is_ollama:
@@ -91,7 +92,7 @@ class Speaker:
             body["usage"] = {"include": True}  # OpenRouter then says what the request cost
         return "/v1/chat/completions", body
 
-    def _priced(self, reply: Reply) -> Reply:
+    def _priced(self, reply: ModelReply) -> ModelReply:
         if not self._is_billed:
             return reply._replace(cost=0.0)
         if reply.cost is not None or self.prices is None:
@@ -112,16 +113,11 @@ class _Hearing:
         self._cost: float | None = None
 
     def hear(self, line: bytes, at: float) -> None:
-        text = line.removeprefix(b"data:").strip()
-        if text == b"[DONE]":
+        event = event_of(line)
+        if event is None:
             self.done = True
             return
-        try:
-            event = mapping(json.loads(text)) if text else {}
-        except (ValueError, RecursionError):
-            return  # an event's name, or a ping
-        if error := event.get("error"):
-            self.failed = string(error) or string(mapping(error).get("message")) or "it failed"
+        self.failed = error_of(event) or self.failed
         self._count(event)
         choice = (mappings(event.get("choices")) or [{}])[0]
         part = mapping(event.get("message")) or mapping(choice.get("delta"))
@@ -155,9 +151,9 @@ class _Hearing:
             mapping(arguments) or whole,
         )
 
-    def reply(self, ended: float) -> Reply:
+    def reply(self, ended: float) -> ModelReply:
         text = "".join(self._text)
-        return Reply(
+        return ModelReply(
             text.encode("utf-8", "replace").decode(),  # JSON can have half a character
             tuple(ToolCall(name, whole or _json(text)) for name, text, whole in self._in_order()),
             self._pieces,

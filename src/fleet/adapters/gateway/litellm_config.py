@@ -136,7 +136,7 @@ def _params(
 
 
 def by_wire(model: Model) -> dict[str, list[Serving]]:
-    """Its servings by wire format, best first."""
+    """The model's servings by wire format, best first."""
     servings: dict[str, list[Serving]] = {}
     for serving in model.servings:
         servings.setdefault(wire_of(serving.node), []).append(serving)
@@ -155,5 +155,5 @@ def _others(name: str, model: Model) -> list[str]:
 
 
 def _larger(model: Model) -> list[str]:
-    """Its fallbacks with a larger context."""
+    """The model's fallbacks with a larger context."""
     return [m.alias for m in model.fallbacks if m.context > model.context]

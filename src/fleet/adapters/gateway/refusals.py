@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 TRACES, PROJECT = "FLEET_TRACES", "FLEET_TRACED_PROJECT"  # the file, and whose gateway it is
-LONGEST = 200  # characters of a name
+LONGEST_NAME = 200  # characters of a name
 CALLS = 2_000  # calls to the relay that are remembered
 UNKNOWN_MODEL = ("ProxyModelNotFoundError", "NotFoundError", "RouterRateLimitErrorBasic")
 
@@ -107,7 +107,7 @@ def why(error: Exception, status: int, model: str) -> str:
 
 
 def _name(value: object) -> str:
-    return value[:LONGEST] if isinstance(value, str) else ""
+    return value[:LONGEST_NAME] if isinstance(value, str) else ""
 
 
 log = Refusals()

@@ -47,15 +47,15 @@ class Trip(NamedTuple):
     error: str = ""
 
 
-class Gateway(NamedTuple):
+class GatewayAddress(NamedTuple):
     url: str
     key: str
     traces: Path
 
 
-def round_trip(gateway: Gateway, model: str, *, context: int, within: float) -> Trip:
+def round_trip(gateway: GatewayAddress, model: str, *, context: int, within: float) -> Trip:
     session = f"doctor-{secrets.token_hex(6)}"
-    asking = _Asking(gateway, session, time.monotonic() + within)
+    asking = _GatewayCall(gateway, session, time.monotonic() + within)
     began = time.monotonic()
     text = _long_text(session, min(LONG, int(context * 0.6)))
     word = secrets.token_hex(3)
@@ -92,8 +92,8 @@ class _Failed(Exception):
         self.status = status
 
 
-class _Asking:
-    def __init__(self, gateway: Gateway, session: str, until: float) -> None:
+class _GatewayCall:
+    def __init__(self, gateway: GatewayAddress, session: str, until: float) -> None:
         self._gateway, self._until = gateway, until
         self.node = ""
         self._headers = {
@@ -139,7 +139,7 @@ def _message(raw: bytes) -> str:
 
 
 def _long_text(start: str, tokens: int) -> str:
-    """It begins differently each time, so that no prompt cache has it."""
+    """A text that begins differently each time, so that no prompt cache has it."""
     line = "Line {} of a text that is only long: there is nothing to do about it."
     lines, size = [start], 0
     while size < tokens * CHARACTERS:

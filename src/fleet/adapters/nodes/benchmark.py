@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.http import BAD, Asking, NoAnswer, OtherAnswer, error_words, refused_words
-from fleet.adapters.nodes.stream_timing import Reply
+from fleet.adapters.nodes.side_by_side import SideBySide
+from fleet.adapters.nodes.stream_timing import TimedReply
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.benchmark import Measured, summed
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fleet.domain.fleet import Node, Serving
-    from fleet.domain.nodes.benchmark import Sample
+    from fleet.domain.nodes.benchmark import SpeedSample
     from fleet.domain.nodes.inventory import Resident
     from fleet.domain.nodes.kinds import NodeKind
     from fleet.ports import Backend
 
-LOOK = 5.0  # seconds for a node to list its models
+LIST_SECONDS = 5.0  # seconds for a node to list its models
 UNLOAD = 20.0
-EVERY = 0.1
+LOOK_SECONDS = 0.1
 WAKE = "Reply with ok."
 TEMPLATE = 64  # tokens that a chat's own marks take, at most
 # Short and common: about one token each, whatever the tokenizer.
@@ -41,14 +41,14 @@ WORDS = (
 )
 
 
-class Size(NamedTuple):
+class BenchmarkSize(NamedTuple):
     prompt: int = 512
     output: int = 64
     repeat: int = 3
     cold: bool = False  # unload it first, so that loading is measured
 
 
-class Step(NamedTuple):
+class BenchmarkStep(NamedTuple):
     """How far one serving is."""
 
     row: Measured
@@ -66,11 +66,11 @@ class Meter:
         self.endpoint = endpoint.removesuffix("/v1")
         self.headers = headers
 
-    def ask(self, serving: Serving, prompt: str, output: int) -> Sample:
+    def ask(self, serving: Serving, prompt: str, output: int) -> SpeedSample:
         """Raise `Unavailable` when the reply is not complete within the model's time limit."""
         path, body = _request(self.kind, serving, prompt, output)
         with Streaming(self.endpoint, self.headers, within=serving.timeout) as asking:
-            reply = Reply(time.monotonic())
+            reply = TimedReply(time.monotonic())
             for line in asking.lines(path, body):
                 reply.hear(line, time.monotonic())
         if reply.failed:
@@ -86,7 +86,7 @@ class Meter:
         with Asking(self.endpoint, self.headers, within=UNLOAD) as asking:
             asking.json("/api/generate", {"model": upstream, "keep_alive": 0, "stream": False})
             while resident(self.backend.look(within=asking.left), upstream) is not None:
-                time.sleep(EVERY)
+                time.sleep(LOOK_SECONDS)
 
 
 class Streaming(Asking):
@@ -137,62 +137,41 @@ def _request(
     return "/v1/chat/completions", body | ({"ignore_eos": True} if kind.exact else {})
 
 
-class Measuring:
+class Measuring(SideBySide[BenchmarkStep]):
     """Starts at once. `steps` is the progress of each serving, in the order of the request."""
 
     def __init__(
         self,
         wanted: Sequence[tuple[str, Serving]],
         meter: Callable[[Node], Meter],
-        size: Size,
+        size: BenchmarkSize,
     ) -> None:
         self._wanted, self._meter, self._size = wanted, meter, size
         self._chance = random.Random()  # noqa: S311  # words that differ, no secret
-        self._lock = threading.Lock()
-        self._steps = [Step(_row(model, serving)) for model, serving in wanted]
-        places = dict.fromkeys(serving.node.endpoint for _, serving in wanted)
-        self._threads = [
-            threading.Thread(target=self._measure_endpoint, args=(endpoint,), daemon=True)
-            for endpoint in places
-        ]
-        for thread in self._threads:
-            thread.start()
+        steps = [BenchmarkStep(_row(model, serving)) for model, serving in wanted]
+        super().__init__([serving.node.endpoint for _, serving in wanted], steps)
+        self.begin()
 
-    def steps(self) -> list[Step]:
-        with self._lock:
-            return list(self._steps)
-
-    def wait(self, limit: float) -> bool:
-        """Wait for at most so many seconds; whether all of it is over."""
-        until = time.monotonic() + limit
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _measure_endpoint(self, endpoint: str) -> None:
-        for number, (_, serving) in enumerate(self._wanted):
-            if serving.node.endpoint == endpoint:
-                self._serving(number, serving)
-
-    def _serving(self, number: int, serving: Serving) -> None:
+    def work(self, number: int) -> None:
+        _, serving = self._wanted[number]
         try:
             row = self._measured(number, serving)
         except Unavailable as error:
-            row = self._steps[number].row._replace(why=error.message)
+            row = self.step(number).row._replace(why=error.message)
         state = "failed" if row.why else "ok"
-        self._note(number, Step(row._replace(at=time.time_ns() // 1000), state))
+        self.note(number, BenchmarkStep(row._replace(at=time.time_ns() // 1000), state))
 
     def _measured(self, number: int, serving: Serving) -> Measured:
-        size, row = self._size, self._steps[number].row
+        size, row = self._size, self.step(number).row
         if size.prompt + size.output + TEMPLATE > serving.context:
             reason = f"{size.prompt} and {size.output} tokens do not fit"
             raise OtherAnswer(f"{reason} into its context of {serving.context}")
-        self._note(number, Step(row, "measuring", "looking"))
+        self.note(number, BenchmarkStep(row, "measuring", "looking"))
         meter = self._meter(serving.node)
         row = row._replace(load=self._load(number, meter, serving))
         fresh, again = [], []
         for turn in range(1, size.repeat + 1):
-            self._note(number, Step(row, "measuring", f"{turn} of {size.repeat}"))
+            self.note(number, BenchmarkStep(row, "measuring", f"{turn} of {size.repeat}"))
             prompt = words(size.prompt, self._chance)
             fresh.append(meter.ask(serving, prompt, size.output))
             again.append(meter.ask(serving, prompt, size.output))
@@ -200,24 +179,20 @@ class Measuring:
 
     def _load(self, number: int, meter: Meter, serving: Serving) -> float:
         """Seconds; 0 when the model was loaded already, or when its server never unloads it."""
-        inventory = meter.backend.look(within=LOOK)
+        inventory = meter.backend.look(within=LIST_SECONDS)
         if not holds(inventory, serving.upstream):
             pull = f"; run `ollama pull {serving.upstream}` there" * meter.kind.is_ollama
             raise OtherAnswer(f"it does not have {serving.upstream}{pull}")
         loaded = resident(inventory, serving.upstream)
         if self._size.cold and loaded is not None:
-            self._note(number, Step(self._steps[number].row, "measuring", "unloading"))
+            self.note(number, BenchmarkStep(self.step(number).row, "measuring", "unloading"))
             meter.unload(serving.upstream)
             loaded = None if meter.kind.is_ollama else loaded
-        self._note(number, Step(self._steps[number].row, "measuring", "loading"))
+        self.note(number, BenchmarkStep(self.step(number).row, "measuring", "loading"))
         sample = meter.ask(serving, WAKE, 4)
         if inventory.resident is None or _stays(loaded, serving, meter.kind):
             return 0.0
         return sample.timing.loading or sample.first
-
-    def _note(self, number: int, step: Step) -> None:
-        with self._lock:
-            self._steps[number] = step
 
 
 def _stays(loaded: Resident | None, serving: Serving, kind: NodeKind) -> bool:

@@ -35,7 +35,7 @@ class OtherAnswer(Unavailable):
         self.status = status
 
 
-class Answer(NamedTuple):
+class NodeAnswer(NamedTuple):
     status: int
     headers: HTTPMessage
     data: bytes
@@ -94,13 +94,11 @@ class Asking:
             raise OtherAnswer(f"it answers with status {status}", status)
         return data.decode("utf-8", "replace")
 
-    def _ask(self, path: str, body: Mapping[str, Any] | None) -> Answer:
+    def _ask(self, path: str, body: Mapping[str, Any] | None) -> NodeAnswer:
         method = "GET" if body is None else "POST"
         return self.exchange(method, self._parts.path.rstrip("/") + path, body)
 
-    def exchange(
-        self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    def exchange(self, method: str, target: str, body: Any = None) -> NodeAnswer:
         """Any answer, whatever its status. `target`: as the request line has it."""
         begun = time.monotonic()
         connection = self._connect()
@@ -109,7 +107,7 @@ class Asking:
             data = None if body is None else json.dumps(body).encode()
             full = {**self._headers, "Accept": "application/json"}
             full |= {} if data is None else {"Content-Type": "application/json"}
-            connection.request(method, target, data, full | dict(headers or {}))
+            connection.request(method, target, data, full)
             if self._parts.scheme == "https" or connection.sock.recv(1, MSG_PEEK):
                 stage = "no whole answer"  # the first byte came: it is slow, not silent
             self.latency = self.latency or time.monotonic() - begun
@@ -117,7 +115,7 @@ class Asking:
             data = _read(response)
             if self._cut:  # a reply without a length ends where we cut it
                 raise NoAnswer(f"{stage} within {self._within:g} s")
-            return Answer(response.status, response.headers, data)
+            return NodeAnswer(response.status, response.headers, data)
         except (OSError, HTTPException, ValueError) as error:
             if self._cut or isinstance(error, TimeoutError):
                 raise NoAnswer(f"{stage} within {self._within:g} s") from None

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.http import Asking, NoAnswer, OtherAnswer
 from fleet.base.loose_json import integer, mapping, mappings, string
-from fleet.domain.nodes.inventory import Held, Inventory, Resident, Shape, resident, shape_of
+from fleet.domain.nodes.inventory import (
+    Inventory,
+    ModelShape,
+    NodeModel,
+    Resident,
+    resident,
+    shape_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MISSING = 404
-EVERY = 0.25  # seconds between looks at what is resident
+LOOK_SECONDS = 0.25  # seconds between looks at what is resident
 WORDS = [{"role": "user", "content": "Reply with ok."}]
 
 
@@ -34,7 +41,7 @@ class Ollama:
             )
 
     def load(self, upstream: str, *, context: int, within: float) -> Resident:
-        """With `keep_alive: -1` and the size of context that requests will use."""
+        """Load the model with `keep_alive: -1` and the size of context that requests will use."""
         body = {
             "model": upstream,
             "messages": [],
@@ -60,7 +67,7 @@ class Ollama:
                     return loaded
                 if self._is_elsewhere(asking, upstream):
                     return Resident(upstream)
-                time.sleep(EVERY)
+                time.sleep(LOOK_SECONDS)
         raise NoAnswer(f"it did not report the model as resident within {within:g} s")
 
     def _is_elsewhere(self, asking: Asking, upstream: str) -> bool:
@@ -68,7 +75,7 @@ class Ollama:
         rows = _models(asking.json("/api/tags"))
         return any(row.get("remote_host") and _name(row) in _tags(upstream) for row in rows)
 
-    def shape(self, upstream: str, *, within: float) -> Shape | None:
+    def shape(self, upstream: str, *, within: float) -> ModelShape | None:
         """The facts from which its memory can be computed; None when the node gives none."""
         with self._asking(within) as asking:
             answer = mapping(asking.json("/api/show", {"model": upstream}))
@@ -91,9 +98,9 @@ class Ollama:
             return None  # an old server has no such page
 
 
-def _model_of(model: Mapping[str, Any]) -> Held:
+def _model_of(model: Mapping[str, Any]) -> NodeModel:
     family = string(mapping(model.get("details")).get("family"))
-    return Held(_name(model), integer(model.get("size")), family=family)
+    return NodeModel(_name(model), integer(model.get("size")), family=family)
 
 
 def _loaded(model: Mapping[str, Any]) -> Resident:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.http import Asking, NoAnswer, OtherAnswer
 from fleet.base.loose_json import integer, mapping, mappings, string
-from fleet.domain.nodes.inventory import Held, Inventory, Resident, holds, resident
+from fleet.domain.nodes.inventory import Inventory, NodeModel, Resident, holds, resident
 from fleet.domain.nodes.kinds import KINDS, MODELS, kind_of
 from fleet.domain.nodes.occupancy import from_load, from_metrics, from_slots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EVERY = 0.25  # seconds between looks at a server that is still loading
+LOOK_SECONDS = 0.25  # seconds between looks at a server that is still loading
 BUSY = 503
 WORDS = [{"role": "user", "content": "Reply with ok."}]
 
@@ -63,9 +63,9 @@ class OpenAIShaped:
             try:
                 asking.text(self._kind.health)
             except OtherAnswer as error:
-                if error.status != BUSY or asking.left < EVERY:
+                if error.status != BUSY or asking.left < LOOK_SECONDS:
                     raise
-                time.sleep(EVERY)  # llama.cpp says 503 while it loads
+                time.sleep(LOOK_SECONDS)  # llama.cpp says 503 while it loads
             else:
                 return
 
@@ -77,7 +77,7 @@ class OpenAIShaped:
         return Inventory(self._name, models, latency=asking.latency)
 
     def _more(self, asking: Asking, inventory: Inventory) -> Inventory:
-        """With the facts of the other pages; a node without these pages is still up."""
+        """The inventory with the facts of the other pages; a node without these pages is still up."""
         pages = self._kind.pages
         with suppress(OtherAnswer):
             if pages.version:
@@ -89,12 +89,12 @@ class OpenAIShaped:
                 inventory, context = _props(inventory, mapping(asking.json(pages.props)))
         with suppress(OtherAnswer):
             if pages.slots:
-                there = from_slots(asking.json(pages.slots))
-                inventory = inventory._replace(busy=there.busy, slots=there.slots)
+                occupancy = from_slots(asking.json(pages.slots))
+                inventory = inventory._replace(busy=occupancy.busy, slots=occupancy.slots)
         with suppress(OtherAnswer):
             if pages.metrics:
-                there = from_metrics(pages, asking.text(pages.metrics))
-                inventory = inventory._replace(busy=there.busy, waiting=there.waiting)
+                occupancy = from_metrics(pages, asking.text(pages.metrics))
+                inventory = inventory._replace(busy=occupancy.busy, waiting=occupancy.waiting)
         for page in filter(None, (pages.older_load, pages.load)):
             with suppress(OtherAnswer):
                 if load := from_load(asking.json(page)):
@@ -113,12 +113,12 @@ class OpenAIShaped:
         return inventory
 
 
-def _model_of(model: Mapping[str, Any]) -> Held:
+def _model_of(model: Mapping[str, Any]) -> NodeModel:
     """A field counts wherever it is: a proxy, taken as `openai`, hands on the fields of others."""
     fields = [kind.fields for kind in KINDS.values()]
     context = next(filter(None, (_number(model, each.context) for each in fields)), 0)
     size = next(filter(None, (_number(model, each.size) for each in fields)), 0)
-    return Held(string(model.get("id")), size, context)
+    return NodeModel(string(model.get("id")), size, context)
 
 
 def _number(model: Mapping[str, Any], path: str) -> int:
@@ -143,7 +143,9 @@ def _instances(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
     for model in models:
         name = string(model.get("key"))
         on_disk.append(
-            Held(name, integer(model.get("size_bytes")), integer(model.get("max_context_length")))
+            NodeModel(
+                name, integer(model.get("size_bytes")), integer(model.get("max_context_length"))
+            )
         )
         configs = [mapping(each.get("config")) for each in mappings(model.get("loaded_instances"))]
         if configs:
@@ -155,7 +157,7 @@ def _instances(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
 def _states(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
     models = mappings(answer.get("data"))
     on_disk = tuple(
-        Held(string(m.get("id")), context=integer(m.get("max_context_length"))) for m in models
+        NodeModel(string(m.get("id")), context=integer(m.get("max_context_length"))) for m in models
     )
     loaded = tuple(
         Resident(string(m.get("id")), context=integer(m.get("loaded_context_length")))

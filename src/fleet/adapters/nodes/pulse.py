@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from fleet.adapters.nodes.wake import Waker
 from fleet.adapters.processes.background import ServiceRecord, is_alive, read_record
+from fleet.base.loose_json import Json, mapping
+from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import UNTRUSTED, url_of
+from fleet.domain.nodes.breaker import shut_off
 from fleet.domain.nodes.kinds import kind_of
-from fleet.domain.nodes.trace import read
 from fleet.ports import GatewayPulse, Pulse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from fleet.domain.fleet import Gateway, Node
     from fleet.domain.nodes.trace import Trace
 
-EVERY = 0.5  # seconds between looks: a task starts within a second of its node's return
+LOOK_SECONDS = 0.5  # seconds between looks: a task starts within a second of its node's return
 PULSE_SECONDS = 2.0
 FORGOTTEN = 10.0  # seconds without a question after which the thread stops looking
 UNSEEN = "it has not answered yet"
 UNKNOWN = Pulse(None, UNSEEN)
 TAIL = 1 << 20  # bytes of the traces in which a run's last request is looked for
 SERVICES = ("gateway", "relay")
+LARGEST_STATUS = 1 << 22  # bytes of the relay's status
+NOTHING: Mapping[str, str] = MappingProxyType({})
 Known = TypeVar("Known")
 
 
@@ -40,7 +46,6 @@ class NodePulses:
         self._lock = threading.Lock()
         self._known: dict[str, object] = {}
         self._asked_at: dict[str, float] = {}
-        self._looked_at: dict[str, int] = {}  # in microseconds: when the last look began
         self._waker = Waker()
 
     def pulse(self, node: Node) -> Pulse:
@@ -61,26 +66,39 @@ class NodePulses:
         records = self._records(gateway)
         key = f"gateway {url_of(gateway)}"  # a node may have the same address
         started = max((record.started_at for record in records.values()), default=0)
-        unseen = {"gateway": Pulse(None, UNSEEN)}
-        latest = self._latest(key, partial(_look_at_gateway, gateway), unseen)
-        if started > self._looked_at.get(key, 0):
-            latest = unseen
+        unseen = _NodeHealth({"gateway": Pulse(None, UNSEEN)})
+        seen = self._latest(key, partial(self._look_at_gateway, gateway), unseen)
+        latest, shut = (seen if seen.of == _processes(records) else unseen)[:2]
         if not started:  # by another program: what is behind it is not known
-            latest = {"gateway": latest["gateway"]}
+            latest, shut = {"gateway": latest["gateway"]}, {}
         dead = [n for n, record in records.items() if not is_alive(record.pid, record.born)]
         latest = {**latest, **dict.fromkeys(dead, Pulse(up=False, why="it has died"))}
         why = "; ".join(f"the {name}: {p.why}" for name, p in latest.items() if not p.up)
         states = {pulse.up for pulse in latest.values()}
         up = False if False in states else None if None in states else True
-        return GatewayPulse(up, why, started)
+        return GatewayPulse(up, why, started, shut)
 
     def _records(self, gateway: Gateway) -> dict[str, ServiceRecord]:
-        """Of those that were started here and not stopped since."""
+        """The records of the services that were started here and not stopped since."""
         folder = self._home / "gateway" / str(gateway.port)
         records = {name: read_record(folder / f"{name}.json", ServiceRecord) for name in SERVICES}
         return {name: record for name, record in records.items() if record}
 
+    def _look_at_gateway(self, gateway: Gateway) -> _NodeHealth:
+        of = _processes(self._records(gateway))
+        pulse = look_at(url_of(gateway), "/health/liveliness")
+        relay, status = _read(f"http://127.0.0.1:{gateway.port + 1}", "/relay/status")
+        nodes = mapping(_decoded(status).get("nodes")).values()
+        shut = {
+            f"{upstream}@{node.get('endpoint')}": why
+            for node in map(mapping, nodes)
+            for upstream, why in shut_off(node)
+        }
+        return _NodeHealth({"gateway": pulse, "relay": relay}, shut, of)
+
     def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
+        from fleet.domain.nodes.trace import read  # noqa: PLC0415  # start-up time
+
         for line in _newest_lines(self._home / "logs" / "traces.jsonl"):
             trace = read(line)
             if trace is None:
@@ -103,10 +121,8 @@ class NodePulses:
 
     def _watch(self, key: str, ask: Callable[[], object]) -> None:
         while True:
-            at = time.time_ns() // 1000
             answer = ask()
             with self._lock:
-                self._looked_at[key] = at
                 changed = self._known.get(key) != answer
                 self._known[key] = answer
                 if time.monotonic() - self._asked_at[key] > FORGOTTEN:
@@ -114,15 +130,27 @@ class NodePulses:
                     return
             if changed:
                 self._tell()
-            time.sleep(EVERY)
+            time.sleep(LOOK_SECONDS)
 
 
-def _look_at_gateway(gateway: Gateway) -> dict[str, Pulse]:
-    relay = f"http://127.0.0.1:{gateway.port + 1}"
-    return {
-        "gateway": look_at(url_of(gateway), "/health/liveliness"),
-        "relay": look_at(relay, "/relay/health"),
-    }
+class _NodeHealth(NamedTuple):
+    """How each of them is, what the relay has shut off, and of which processes that was seen."""
+
+    pulses: Mapping[str, Pulse]
+    shut: Mapping[str, str] = NOTHING
+    of: frozenset[tuple[int, str]] = frozenset()
+
+
+def _processes(records: Mapping[str, ServiceRecord]) -> frozenset[tuple[int, str]]:
+    """By which a look at an earlier one is known: a clock can be set back."""
+    return frozenset((record.pid, record.born) for record in records.values())
+
+
+def _decoded(text: bytes) -> Json:
+    try:
+        return mapping(json.loads(text or b"{}"))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def look(endpoint: str, kind: str) -> Pulse:
@@ -131,6 +159,11 @@ def look(endpoint: str, kind: str) -> Pulse:
 
 def look_at(endpoint: str, path: str) -> Pulse:
     """One request. Silence proves nothing; a refused connection proves that nothing is there."""
+    return _read(endpoint, path, most=0)[0]
+
+
+def _read(endpoint: str, path: str, most: int = LARGEST_STATUS) -> tuple[Pulse, bytes]:
+    """How it is, and up to `most` bytes of its answer."""
     import http.client  # noqa: PLC0415  # many commands have no node to look at
 
     parts = urlsplit(endpoint)
@@ -138,20 +171,22 @@ def look_at(endpoint: str, path: str) -> Pulse:
     connection = make(parts.hostname or "", parts.port, timeout=PULSE_SECONDS)
     try:
         connection.request("GET", parts.path.rstrip("/") + path)
-        status = connection.getresponse().status
+        answer = connection.getresponse()
+        status, body = answer.status, answer.read(most) if most else b""
     except TimeoutError:
-        return Pulse(None, f"no answer in {PULSE_SECONDS:g} s")
+        return Pulse(None, f"no answer in {PULSE_SECONDS:g} s"), b""
     except (OSError, http.client.HTTPException) as error:
-        return Pulse(up=False, why=str(getattr(error, "strerror", None) or error).lower())
+        why = str(getattr(error, "strerror", None) or error).lower()
+        return Pulse(up=False, why=why), b""
     finally:
         connection.close()
     if status < http.client.INTERNAL_SERVER_ERROR:  # a node that wants a key is up, too
-        return Pulse(up=True)
-    return Pulse(None, f"it answers with status {status}")
+        return Pulse(up=True), body
+    return Pulse(None, f"it answers with status {status}"), b""
 
 
 def _newest_lines(path: Path) -> list[bytes]:
-    """Those of the last so many bytes, the newest first, without halves at either end."""
+    """The whole lines in the last so many bytes of the file, the newest first."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleet.base.loose_json import integer, mapping, mappings, number, string
-from fleet.domain.nodes.benchmark import Sample
+from fleet.domain.nodes.benchmark import SpeedSample
 from fleet.domain.nodes.speed import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PIECES = ("content", "thinking", "reasoning_content", "reasoning")
 NS, MS = 1e9, 1e3
 
 
-class Reply:
+def event_of(line: bytes) -> dict[str, Any] | None:
+    """The event in a line of a stream, empty if it has none (a name, a ping); None at its end."""
+    text = line.removeprefix(b"data:").strip()
+    if text == b"[DONE]":
+        return None
+    try:
+        return mapping(json.loads(text)) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def error_of(event: Mapping[str, Any]) -> str:
+    """What a node says that went wrong, whichever of the two forms it uses; empty: nothing."""
+    error = event.get("error")
+    return (string(error) or string(mapping(error).get("message")) or "it failed") if error else ""
+
+
+class TimedReply:
     """`begun` is when it was requested. Lines of JSON as Ollama sends them, or OpenAI's events."""
 
     def __init__(self, begun: float) -> None:
@@ -30,16 +50,11 @@ class Reply:
         return not self._times
 
     def hear(self, line: bytes, at: float) -> None:
-        text = line.removeprefix(b"data:").strip()
-        if text == b"[DONE]":
+        event = event_of(line)
+        if event is None:
             self.done = True
             return
-        try:
-            event = mapping(json.loads(text)) if text else {}
-        except (ValueError, RecursionError):
-            return  # an event's name, or a ping
-        if error := event.get("error"):
-            self.failed = string(error) or string(mapping(error).get("message")) or "it failed"
+        self.failed = error_of(event) or self.failed
         if event.get("done") is True:
             self.done, self._end = True, event
         self._usage |= mapping(event.get("usage"))
@@ -49,10 +64,12 @@ class Reply:
         if any(part.get(name) for name in PIECES):
             self._times.append(at)
 
-    def sample(self, prompt_tokens: int) -> Sample:
+    def sample(self, prompt_tokens: int) -> SpeedSample:
         """The node's own figures where it gives them; else `prompt_tokens` were sent."""
         first = self._times[0] - self._begun
-        return Sample(self._timing(first, self._times[-1] - self._times[0], prompt_tokens), first)
+        return SpeedSample(
+            self._timing(first, self._times[-1] - self._times[0], prompt_tokens), first
+        )
 
     def _timing(self, first: float, rest: float, prompt_tokens: int) -> Timing:
         if self._end:

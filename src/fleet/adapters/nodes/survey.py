@@ -15,7 +15,7 @@ from fleet.adapters.nodes.openai import OpenAIShaped
 from fleet.base.loose_json import mapping, mappings, string
 from fleet.domain.errors import Unavailable
 from fleet.domain.fleet import UNTRUSTED
-from fleet.domain.nodes.inventory import Inventory, Seen
+from fleet.domain.nodes.inventory import Inventory, SeenNode
 from fleet.domain.nodes.kinds import KINDS, MODELS, OPENAI, kind_at, kind_of
 
 if TYPE_CHECKING:
@@ -42,25 +42,25 @@ class Prober:
         return make_backend(kind or node.kind, node.endpoint, key)
 
     def speaking(self, node: Node) -> Backend:
-        """For the configured kind, or else for the kind that answers."""
+        """What speaks to the node: as its configured kind, or else as the kind that answers."""
         if node.name not in self._unsaid:
             return self.backend(node)
         return self.backend(node, detect(node.endpoint, within=CONNECT) or node.kind)
 
-    def survey(self, nodes: Sequence[Node], *, within: float) -> list[Seen]:
+    def survey(self, nodes: Sequence[Node], *, within: float) -> list[SeenNode]:
         """One for each node, in their order."""
         local = [n for n in nodes if n.endpoint]
         acts = {n.name: _look(self, n, within) for n in local}
         late = f"no answer within {within:g} s"
         results = side_by_side(acts, within=within + GRACE)
-        rows = {n.name: results.get(n.name, Seen(n.name, up=False, why=late)) for n in local}
+        rows = {n.name: results.get(n.name, SeenNode(n.name, up=False, why=late)) for n in local}
         return [rows.get(n.name) or _unseen(n) for n in nodes]
 
-    def look(self, node: Node, *, within: float) -> Seen:
+    def look(self, node: Node, *, within: float) -> SeenNode:
         try:
-            return Seen(node.name, up=True, inventory=self._inventory(node, within))
+            return SeenNode(node.name, up=True, inventory=self._inventory(node, within))
         except Unavailable as error:
-            return Seen(node.name, up=False, why=error.message)
+            return SeenNode(node.name, up=False, why=error.message)
 
     def _inventory(self, node: Node, within: float) -> Inventory:
         until = time.monotonic() + within
@@ -77,11 +77,15 @@ class Prober:
             return self.backend(node, kind).look(within=max(LEAST, until - time.monotonic()))
 
 
-def _unseen(node: Node) -> Seen:
-    return Seen(node.name, None, ELSEWHERE) if node.trusted else Seen(node.name, False, UNTRUSTED)
+def _unseen(node: Node) -> SeenNode:
+    return (
+        SeenNode(node.name, None, ELSEWHERE)
+        if node.trusted
+        else SeenNode(node.name, False, UNTRUSTED)
+    )
 
 
-def _look(prober: Prober, node: Node, within: float) -> Callable[[], Seen]:
+def _look(prober: Prober, node: Node, within: float) -> Callable[[], SeenNode]:
     return lambda: prober.look(node, within=within)
 
 
@@ -109,9 +113,11 @@ def detect(endpoint: str, *, within: float) -> str:
     return ""
 
 
-def side_by_side(acts: Mapping[str, Callable[[], Seen]], *, within: float) -> dict[str, Seen]:
+def side_by_side(
+    acts: Mapping[str, Callable[[], SeenNode]], *, within: float
+) -> dict[str, SeenNode]:
     """The result of each act that ends in time; the others go on, and are ignored."""
-    results: dict[str, Seen] = {}
+    results: dict[str, SeenNode] = {}
     threads = [
         threading.Thread(target=lambda n=name, a=act: results.update({n: a()}), daemon=True)
         for name, act in acts.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,8 @@ def magic_packet(mac: str) -> bytes:
 
 def send_packet(node: Node) -> None:
     """Best effort: whoever waits for the node sees whether it came."""
+    import socket  # noqa: PLC0415  # start-up time
+
     host, _, port = node.wake_address.rpartition(":") if ":" in node.wake_address else (
         node.wake_address, "", ""
     )  # fmt: skip
@@ -34,15 +35,23 @@ def send_packet(node: Node) -> None:
             return  # no such network now
 
 
-def wake(node: Node, is_up: Callable[[], bool]) -> None:
-    """Return when the node answers, or when its `wake_seconds` are over."""
+def wake(node: Node, is_up: Callable[[], bool]) -> bool:
+    """Return when the node answers, or False when its `wake_seconds` are over."""
     until = time.monotonic() + node.wake_seconds
     next_packet = 0.0
-    while not is_up() and (now := time.monotonic()) < until:
+    while not is_up():
+        now = time.monotonic()
+        if now >= until:
+            return False
         if now >= next_packet:
             send_packet(node)
             next_packet = now + AGAIN
         time.sleep(LOOK_EVERY)
+    return True
+
+
+def slept_on(node: Node) -> str:
+    return f"it did not wake up within {node.wake_seconds:g} s"
 
 
 class Waker:
@@ -60,7 +69,7 @@ class Waker:
         now = time.monotonic()
         since = self._since.setdefault(node.endpoint, now)
         if now - since > node.wake_seconds:
-            return f"it did not wake up within {node.wake_seconds:g} s"
+            return slept_on(node)
         if now - self._sent.get(node.endpoint, -AGAIN) >= AGAIN:
             self._sent[node.endpoint] = now
             send_packet(node)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.nodes.pulse import look
-from fleet.adapters.nodes.wake import wake
+from fleet.adapters.nodes.side_by_side import SideBySide
+from fleet.adapters.nodes.wake import slept_on, wake
 from fleet.domain.errors import Unavailable
 from fleet.domain.fleet import UNTRUSTED
 from fleet.domain.nodes.inventory import Resident, Warmth
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.ports import Backend
 
 
-class Warming:
+class Warming(SideBySide[Warmth]):
     """Starts at once. `rows` is the progress of each serving, in the order of the request."""
 
     def __init__(
@@ -27,45 +27,29 @@ class Warming:
     ) -> None:
         self._backend = backend
         self._wanted = wanted
-        self._lock = threading.Lock()
-        self._rows = [Warmth(m, s.node.name, s.upstream, s.context) for m, s in wanted]
         self._since: dict[int, float] = {}
-        names = dict.fromkeys(serving.node.name for _, serving in wanted)
-        self._threads = [
-            threading.Thread(target=self._node, args=(name,), daemon=True) for name in names
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._awake: dict[str, bool] = {}  # by node, of those that can be woken
+        steps = [Warmth(m, s.node.name, s.upstream, s.context) for m, s in wanted]
+        super().__init__([serving.node.name for _, serving in wanted], steps)
+        self.begin()
 
     def rows(self) -> list[Warmth]:
         now = time.monotonic()
-        with self._lock:
-            return [
-                row._replace(seconds=now - self._since[number]) if row.state == "loading" else row
-                for number, row in enumerate(self._rows)
-            ]
+        return [
+            row._replace(seconds=now - self._since[number]) if row.state == "loading" else row
+            for number, row in enumerate(self.steps())
+        ]
 
-    def wait(self, seconds: float) -> bool:
-        """Wait for at most so long; whether all of it is over."""
-        until = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _node(self, name: str) -> None:
-        for number, (_, serving) in enumerate(self._wanted):
-            if serving.node.name == name:
-                self._serving(number, serving)
-
-    def _serving(self, number: int, serving: Serving) -> None:
+    def work(self, number: int) -> None:
         begun = self._since[number] = time.monotonic()
-        self._note(number, state="loading")
+        self.note(number, self.step(number)._replace(state="loading"))
+        change: dict[str, Any] = {"state": "ok"}
         try:
-            loaded = self._load(serving)
+            change["resident"] = self._load(self._wanted[number][1])
         except Unavailable as error:
-            self._note(number, state="failed", why=error.message, seconds=time.monotonic() - begun)
-        else:
-            self._note(number, state="ok", resident=loaded, seconds=time.monotonic() - begun)
+            change = {"state": "failed", "why": error.message}
+        seconds = time.monotonic() - begun
+        self.note(number, self.step(number)._replace(seconds=seconds, **change))
 
     def _load(self, serving: Serving) -> Resident:
         if not serving.node.trusted:
@@ -73,12 +57,14 @@ class Warming:
         if not serving.node.endpoint:
             return Resident(serving.upstream)  # a hosted API: there is nothing to load
         node = serving.node
-        if node.wake_on_lan:
-            wake(node, lambda: look(node.endpoint, node.kind).up is True)
+        if node.wake_on_lan and not self._is_awake(node):
+            raise Unavailable(slept_on(node))
         return self._backend(serving.node).load(
             serving.upstream, context=serving.context, within=serving.timeout
         )
 
-    def _note(self, number: int, **change: object) -> None:
-        with self._lock:
-            self._rows[number] = self._rows[number]._replace(**change)  # type: ignore[arg-type]
+    def _is_awake(self, node: Node) -> bool:
+        """Whether the node is awake; it is woken once, however many models it has."""
+        if node.name not in self._awake:
+            self._awake[node.name] = wake(node, lambda: look(node.endpoint, node.kind).up is True)
+        return self._awake[node.name]

@@ -5,48 +5,50 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from aiohttp import web
 
 from fleet.adapters.relay import clock
+from fleet.adapters.relay.bodies import LARGEST, RequestBodies
 from fleet.adapters.relay.connections import Connections
 from fleet.adapters.relay.forward import Forward, begun_trace
-from fleet.adapters.relay.line import Line
-from fleet.adapters.relay.reply import ClientGone, Reply
-from fleet.adapters.relay.request import LARGE, decode, read_request
+from fleet.adapters.relay.line import WaitingLine
+from fleet.adapters.relay.reply import ClientGone, RelayReply
+from fleet.adapters.relay.request import LARGE, beside, decode, read_request, unread
 from fleet.adapters.relay.small_requests import SmallRequests
 from fleet.adapters.relay.trace_log import TraceLog
-from fleet.adapters.relay.watch import Watch
-from fleet.adapters.relay.wires import SMALL_REQUESTS, WIRES, Wire
-from fleet.adapters.relay.world import World
+from fleet.adapters.relay.watch import NodeWatch
+from fleet.adapters.relay.wires import SMALL_REQUESTS, WIRES, RelayWire
+from fleet.adapters.relay.world import RelayWorld
 from fleet.domain.nodes.kinds import OPENAI
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
-    from fleet.adapters.relay.plan import Plan
+    from fleet.adapters.relay.bodies import HeldBody
+    from fleet.adapters.relay.plan import RelayPlan
     from fleet.adapters.relay.request import ModelRequest
 
-LARGEST = 256 << 20  # bytes of a request, which may contain pictures
 LOCAL = {"127.0.0.1", "localhost", "::1"}
-PLAIN = Wire("plain", OPENAI)
-T = TypeVar("T")
+PLAIN = RelayWire("plain", OPENAI)
 
 
 class Relay:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RelayPlan) -> None:
         self.plan = plan
-        self.world = World()
-        self.line = Line(self.world)
+        self.world = RelayWorld()
+        self.line = WaitingLine(self.world)
         self.active: set[asyncio.Task[Any]] = set()
         self.config_at = 0  # when its file was written, in nanoseconds; 0: it has none
         self._since = time.time()
         self._served = 0
         self._closing = False
-        self._large = asyncio.Semaphore(1)  # one large body at a time: each takes much memory
+        self.bodies = RequestBodies()
+        self._parsing = asyncio.Lock()  # one large body at a time: as objects it takes much memory
         self.traces = TraceLog(None)
         self.connections: Connections
         self._watch: asyncio.Task[None]
@@ -54,14 +56,14 @@ class Relay:
     async def open(self) -> None:
         self.connections = Connections(self.plan.settings)
         self.adopt(self.plan)
-        self._watch = asyncio.create_task(Watch(self.world, self.line, self.connections).run())
+        self._watch = asyncio.create_task(NodeWatch(self.world, self.line, self.connections).run())
 
     async def close(self) -> None:
         self._watch.cancel()
         self.traces.flush()
         await self.connections.close()
 
-    def adopt(self, plan: Plan) -> None:
+    def adopt(self, plan: RelayPlan) -> None:
         """Requests at a node go on; requests that wait follow the new plan."""
         self.plan = plan
         self.connections.settings = plan.settings
@@ -105,7 +107,9 @@ class Relay:
         for name, node in nodes.items():
             node["waiting"] = waiting_at[name]
         status = {"since": int(self._since * 1e6), "served": self._served, "nodes": nodes}
-        return web.json_response(status | {"waiting": dict(models), "active": len(self.active)})
+        bodies = {"reserved": self.bodies.reserved, "waiting": self.bodies.waiting}
+        status |= {"waiting": dict(models), "active": len(self.active), "large_bodies": bodies}
+        return web.json_response(status)
 
     async def _model(self, request: web.Request) -> web.StreamResponse:
         agent, model, path = _address(request.raw_path)
@@ -117,44 +121,56 @@ class Relay:
             return _error(404, f"There is no model '{model}'. Models: {known}.", wire)
         if self._closing:
             return _error(503, "The relay is stopping.", wire, {"retry-after": "2"})
-        raw = await request.read()
-        size = len(raw)
-        async with self._large if size > LARGE else nullcontext():
-            body = await self._beside(size, _object, raw)
-            del raw
-            if body is None:
+        async with self.bodies.of(request) as request_body:
+            async with self._parsing if len(request_body.raw) > LARGE else nullcontext():
+                model_request = await beside(
+                    len(request_body.raw),
+                    _parsed,
+                    request_body.raw,
+                    model,
+                    path,
+                    wire,
+                    request.headers,
+                    agent,
+                )
+            if model_request is None:
                 return _error(400, "The request is not a JSON object.", wire)
-            model_request = await self._beside(
-                size, read_request, model, path, wire, body, request.headers, agent, size
-            )
+            return await self._answer(request, model_request, request_body)
+
+    async def _answer(
+        self, request: web.Request, model_request: ModelRequest, request_body: HeldBody
+    ) -> web.StreamResponse:
         task = asyncio.current_task()
         assert task is not None
         self.active.add(task)
         try:
-            if path in SMALL_REQUESTS:
+            if model_request.path in SMALL_REQUESTS:
                 return await SmallRequests(self.world, self.connections).answer(
                     model_request, request
                 )
-            return await self._forward(request, model_request)
+            return await self._forward(request, model_request, request_body)
         finally:
             self.active.discard(task)
 
-    async def _beside(self, size: int, act: Callable[..., T], *values: Any) -> T:
-        """A large body must not keep the others waiting."""
-        return await asyncio.to_thread(act, *values) if size > LARGE else act(*values)
-
     async def _forward(
-        self, request: web.Request, model_request: ModelRequest
+        self, request: web.Request, model_request: ModelRequest, request_body: HeldBody
     ) -> web.StreamResponse:
         began = clock.now()
-        reply = Reply(request, model_request, self.plan.settings.heartbeat)
-        model = self.world.models[model_request.model].name
+        reply = RelayReply(request, model_request, self.plan.settings.heartbeat)
+        model = self.world.name_of(model_request.model)
         project = model_request.project or self.plan.settings.project_of(model)
         trace = begun_trace(model_request, project)
         self._served += 1
         try:
             forward = Forward(
-                self.world, self.line, self.connections, model_request, reply, trace, began
+                self.world,
+                self.line,
+                self.connections,
+                model_request,
+                reply,
+                trace,
+                began,
+                request_body,
             )
             return await forward.answer()
         except (asyncio.CancelledError, ClientGone):
@@ -176,15 +192,26 @@ def _address(raw: str) -> tuple[str, str, str]:
     return unquote(agent), unquote(parts[1]), "/" + "/".join(parts[2:])
 
 
-def _object(raw: bytes) -> dict[str, Any] | None:
+def _parsed(
+    raw: bytearray,
+    model: str,
+    path: str,
+    wire: RelayWire,
+    headers: Mapping[str, str],
+    agent: str,
+) -> ModelRequest | None:
+    """None when it is not a JSON object."""
     try:
         body = decode(raw) if raw else {}
     except (ValueError, RecursionError):  # the second: thousands of nested brackets
         return None
-    return body if isinstance(body, dict) else None
+    if not isinstance(body, dict):
+        return None
+    request = read_request(model, path, wire, body, headers, agent, len(raw))
+    return replace(request, body=unread(raw, body)) if len(raw) > LARGE else request
 
 
 def _error(
-    status: int, message: str, wire: Wire = PLAIN, headers: dict[str, str] | None = None
+    status: int, message: str, wire: RelayWire = PLAIN, headers: dict[str, str] | None = None
 ) -> web.Response:
     return web.json_response(wire.error(message, status), status=status, headers=headers)

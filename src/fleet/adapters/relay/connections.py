@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from fleet.adapters.nodes.key import key_of
+from fleet.adapters.relay.wires import error_of
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.kinds import kind_of
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
 
-    from fleet.adapters.relay.plan import Settings
+    from fleet.adapters.relay.plan import RelaySettings
     from fleet.domain.fleet import Node, Serving
 
 HEADERS = {"accept-encoding": "identity", "user-agent": "fleet-relay"}
@@ -30,7 +31,7 @@ class NotANode(aiohttp.ClientError):
 class Connections:
     """`kept` reuses connections, `fresh` never does."""
 
-    def __init__(self, settings: Settings, resolver: AbstractResolver | None = None) -> None:
+    def __init__(self, settings: RelaySettings, resolver: AbstractResolver | None = None) -> None:
         self.settings = settings
         kept = aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE, resolver=resolver)
         self.kept = _session(kept)
@@ -81,7 +82,7 @@ class Connections:
                 raise NotANode("it answers with a web page")
             return answer.status, await answer.read()
 
-    async def load(self, serving: Serving) -> str:
+    async def load(self, serving: Serving, patience: float) -> str:
         """Load a model into an Ollama's memory; why not, in words, or nothing."""
         body = {
             "model": serving.upstream, "keep_alive": -1, "stream": False,
@@ -91,13 +92,13 @@ class Connections:
         try:
             async with self.fresh.post(
                 url, json=body, headers=self.headers(serving.node),
-                timeout=self.patience(serving.timeout), allow_redirects=False,
+                timeout=self.patience(patience), allow_redirects=False,
             ) as answer:  # fmt: skip
-                text = (await answer.read())[:400].decode("utf-8", "replace")
+                words = error_of(await answer.read())
                 good = answer.status == 200
-                return "" if good else f"it answered with status {answer.status}: {text[:200]}"
+                return "" if good else f"it answered with status {answer.status}: {words}"
         except TimeoutError:
-            return f"it did not load within {serving.timeout:g} s"
+            return f"it did not load within {patience:g} s"
         except (aiohttp.ClientError, OSError, Unavailable) as error:
             return why_of(error)
 

@@ -10,32 +10,34 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.relay import clock
 from fleet.adapters.relay.line import NoNode
-from fleet.adapters.relay.talk import Ended, FailedAnswer, Talk
+from fleet.adapters.relay.talk import AttemptEnd, FailedAnswer, RelayTalk
 from fleet.adapters.relay.wires import cost, tokens
-from fleet.domain.nodes.breaker import Result
-from fleet.domain.nodes.trace import Source, Trace
+from fleet.domain.nodes.breaker import NodeResult
+from fleet.domain.nodes.kinds import costs_money
+from fleet.domain.nodes.trace import Trace, TraceSource
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+    from fleet.adapters.relay.bodies import HeldBody
     from fleet.adapters.relay.connections import Connections
-    from fleet.adapters.relay.line import Grant, Line
-    from fleet.adapters.relay.reply import Reply
+    from fleet.adapters.relay.line import LineArrival, SlotGrant, WaitingLine
+    from fleet.adapters.relay.reply import RelayReply
     from fleet.adapters.relay.request import ModelRequest
-    from fleet.adapters.relay.world import World
+    from fleet.adapters.relay.world import RelayWorld
 
 
 HEDGE_AGAIN = 1.0  # seconds between looks for a free slot elsewhere
-FAILED = {Result.FAILED, Result.SILENT}
+FAILED = {NodeResult.FAILED, NodeResult.SILENT}
 
 
 @dataclass(slots=True, eq=False)
 class _Run:
     """One node that was asked."""
 
-    grant: Grant
-    talk: Talk
-    task: asyncio.Task[Ended]
+    grant: SlotGrant
+    talk: RelayTalk
+    task: asyncio.Task[AttemptEnd]
 
     @property
     def node(self) -> str:
@@ -46,23 +48,25 @@ class _Run:
 class Forward:
     """`answer` does all of it; the trace records the result."""
 
-    world: World
-    line: Line
+    world: RelayWorld
+    line: WaitingLine
     connections: Connections
     request: ModelRequest
-    reply: Reply
+    reply: RelayReply
     trace: Trace
     began: float
+    request_body: HeldBody
     _failed: FailedAnswer | None = None  # the last error of a node
     _route: str = ""
     _runs: list[_Run] = field(default_factory=list)
 
     async def answer(self) -> web.StreamResponse:
         tried: set[str] = set()
+        arrival = self.line.arrive()
         try:
             while True:
                 try:
-                    grant = await self._enter(tried)
+                    grant = await self._enter(tried, arrival)
                 except NoNode as error:
                     return await self._refused(error)
                 ended = await self._race(grant, tried)
@@ -72,15 +76,19 @@ class Forward:
             for run in list(self._runs):
                 await self._drop(run, client_left=True)
 
-    async def _enter(self, tried: set[str]) -> Grant:
+    async def _enter(self, tried: set[str], arrival: LineArrival) -> SlotGrant:
         waiting = clock.now()
         try:
-            return await self.line.enter(self.request, tried)
+            return await self.line.enter(self.request, tried, arrival)
+        except asyncio.CancelledError:
+            if why := self.world.why_resting(self.request):
+                self.trace.why["error"] = why  # its client lost patience with nodes, not by itself
+            raise
         finally:
             times = self.trace.times
             self.trace.times = times._replace(wait=times.wait + clock.now() - waiting)
 
-    async def _race(self, grant: Grant, tried: set[str]) -> Ended:
+    async def _race(self, grant: SlotGrant, tried: set[str]) -> AttemptEnd:
         """Ask one node, and another when it says nothing; the first that answers is the one."""
         self._begin(grant)
         while True:
@@ -89,14 +97,14 @@ class Forward:
                 return await self._won(run)
             ended = await self._over(run)
             self._note_failure(run, ended)
-            if ended.result is not Result.BUSY or self._patience_over(grant):
+            if ended.result is not NodeResult.BUSY or self._patience_over(grant):
                 tried.add(run.node)
             if not self._runs:
                 return ended
 
-    def _begin(self, grant: Grant) -> None:
+    def _begin(self, grant: SlotGrant) -> None:
         self._chosen(grant)
-        talk = Talk(self.connections, self.request, grant, self.reply, self._headers(grant))
+        talk = RelayTalk(self.connections, self.request, grant, self.reply, self._headers(grant))
         self._runs.append(_Run(grant, talk, asyncio.create_task(talk.run())))
 
     async def _first(self, tried: set[str]) -> _Run:
@@ -113,36 +121,44 @@ class Forward:
                     return run
             limit = HEDGE_AGAIN
             busy = tried | {run.node for run in self._runs}
+            if any(costs_money(run.grant.serving.node) for run in self._runs):
+                busy |= self.world.paid()  # nobody is billed twice for one answer
             if (other := self.line.spare(self.request, busy)) is not None:
                 self._begin(other)
 
-    async def _won(self, run: _Run) -> Ended:
+    async def _won(self, run: _Run) -> AttemptEnd:
         """The others are told to stop; those that should have answered by now are remembered."""
+        took = clock.now() - run.talk.began
         for other in [each for each in self._runs if each is not run]:
-            await self._drop(other, client_left=False)
+            await self._drop(other, client_left=False, took=took)
         self._chosen(run.grant)
+        self.request.body.clear()  # nobody else will be asked
+        self.request_body.let_go()
         run.talk.go()
         return await self._over(run)
 
-    async def _drop(self, run: _Run, *, client_left: bool) -> None:
+    async def _drop(self, run: _Run, *, client_left: bool, took: float = 0.0) -> None:
+        """`took`: seconds in which another answered. Who had no more than that is not to blame."""
         self._runs.remove(run)
-        late = run.talk.overdue
         silent = clock.now() - run.talk.began
+        late = run.talk.overdue and silent > took
         run.task.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await run.task
-        why = f"it said nothing for {silent:.0f} s"
+        why = f"it sent nothing for {silent:.0f} s"
         serving = run.grant.work.serving
         if late:
-            serving.note(Result.FAILED if client_left else Result.SILENT, why)
-        if late and not client_left:
+            serving.note(NodeResult.FAILED if client_left else NodeResult.SILENT, why)
+        if late and client_left:
+            self.trace.why["error"] = f"{run.node}: {why}"
+        elif late:
             self._failure(run, why)
         if not run.talk.ready.done():
             serving.forget(self.request.owner)
         self.line.leave(run.grant.work)
         self._count(run.talk)
 
-    async def _over(self, run: _Run) -> Ended:
+    async def _over(self, run: _Run) -> AttemptEnd:
         """Wait for its end, free its slot, and learn from it."""
         try:
             ended = await run.task
@@ -154,41 +170,42 @@ class Forward:
             self._count(run.talk)
         return ended
 
-    def _note_failure(self, run: _Run, ended: Ended) -> None:
+    def _note_failure(self, run: _Run, ended: AttemptEnd) -> None:
         self._failure(run, ended.why)
         self._failed = ended.answer or self._failed
+        self.line.give_back(self.request)
         run.grant.work.serving.forget(self.request.owner)
 
     def _failure(self, run: _Run, why: str) -> None:
         self.trace.retries += 1
         self.trace.why.setdefault("failed", []).append(f"{run.node}: {why}")
 
-    def _patience_over(self, grant: Grant) -> bool:
+    def _patience_over(self, grant: SlotGrant) -> bool:
         return clock.now() - self.began > grant.serving.timeout
 
-    def _learn(self, run: _Run, ended: Ended) -> None:
+    def _learn(self, run: _Run, ended: AttemptEnd) -> None:
         """Only the first node is blamed for a failure: the request itself may be the cause."""
         serving, grant = run.grant.work.serving, run.grant
         blamed = ended.result not in FAILED or not self.trace.retries
         if ended.result is not None and blamed:
             serving.note(ended.result, ended.why, ended.rest)
-        if ended.result is Result.BUSY:
+        if ended.result is NodeResult.BUSY:
             self.world.rest_same_key(grant.serving.node)
-        if ended.result is Result.GOOD:
+        if ended.result is NodeResult.GOOD:
             serving.learn(self.request, run.talk.reader, run.talk.clock, grant.work)
             self.world.answered(self.request, run.node, run.talk.reader)
         self._outcome(ended)
 
-    def _outcome(self, ended: Ended) -> None:
+    def _outcome(self, ended: AttemptEnd) -> None:
         if ended.response is None:
             return
         self.trace.status = self.reply.status
-        good = ended.result is Result.GOOD and not ended.why
+        good = ended.result is NodeResult.GOOD and not ended.why
         self.trace.outcome = "ok" if good else "failed"
         if not good:
             self.trace.why["error"] = ended.why
 
-    def _chosen(self, grant: Grant) -> None:
+    def _chosen(self, grant: SlotGrant) -> None:
         self._route = grant.route.explained
         self.trace.node = grant.serving.node.name
         self.trace.upstream = grant.serving.upstream
@@ -201,10 +218,10 @@ class Forward:
             for e in grant.route.estimates
         ]  # fmt: skip
 
-    def _headers(self, grant: Grant) -> dict[str, str]:
+    def _headers(self, grant: SlotGrant) -> dict[str, str]:
         return {"x-fleet-node": grant.serving.node.name, "x-fleet-route": _plain(self._route)}
 
-    def _count(self, talk: Talk) -> None:
+    def _count(self, talk: RelayTalk) -> None:
         if not talk.first and self.trace.tokens.prompt:
             return  # it said nothing; what another said is counted already
         count = tokens(talk.reader.counts)
@@ -232,16 +249,16 @@ class Forward:
         return await self.reply.refuse(503, message, {}, max(error.why.after, 1.0))
 
     async def _too_long(self, error: NoNode) -> web.StreamResponse:
-        """In words by which Claude Code knows to compact, and with the numbers."""
+        """In words by which clients know to compact, and with the numbers."""
         self.trace.outcome, self.trace.status = "refused", 400
         message = f"prompt is too long for '{self.request.model}': {error}."
-        return await self.reply.refuse(400, message, {})
+        return await self.reply.refuse(400, message, {}, code="context_length_exceeded")
 
 
 def begun_trace(request: ModelRequest, project: str) -> Trace:
     at = time.time_ns() // 1000
     names = (request.agent, request.session, request.model, request.wire.name)
-    return Trace(at, *names, source=Source(request.run, project))
+    return Trace(at, *names, source=TraceSource(request.run, project))
 
 
 def _plain(text: str) -> str:

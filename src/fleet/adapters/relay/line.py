@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from fleet.adapters.relay import clock
-from fleet.adapters.relay.nodes import Work
-from fleet.adapters.relay.world import Rooms, World, at_work
+from fleet.adapters.relay.nodes import NodeWork
+from fleet.adapters.relay.recent import Recent
+from fleet.adapters.relay.world import RelayWorld, Rooms, at_work
+from fleet.domain.data import NamedTuple
 from fleet.domain.fleet import Agent
-from fleet.domain.nodes.line import Ticket, older, turns
+from fleet.domain.nodes.line import LineTicket, Served, ranked, turns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from fleet.adapters.relay.nodes import ServingState
     from fleet.adapters.relay.request import ModelRequest
     from fleet.adapters.relay.world import WhyNot
-    from fleet.domain.fleet import Model, Serving
+    from fleet.domain.fleet import Serving
     from fleet.domain.nodes.route import Route
 
 AGAIN = 0.25  # seconds after which the line looks again at requests that wait for a better node
@@ -37,42 +39,55 @@ class NoNode(Exception):
         self.why = why
 
 
+class LineArrival(NamedTuple):
+    """A request keeps it when a node was too busy to take it."""
+
+    number: int
+    at: float
+
+
 @dataclass(slots=True)
-class Grant:
+class SlotGrant:
     serving: Serving
     route: Route
-    work: Work
+    work: NodeWork
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    number: int
+    arrival: LineArrival
     priority: int
     request: ModelRequest
     tried: set[str]
-    ready: asyncio.Future[Grant]
-    since: float
+    ready: asyncio.Future[SlotGrant]
     bound_for: str = ""  # the node that it will likely go to
     servings: list[Serving] = field(default_factory=list)
     held_back: str = ""  # why it waits, though a node may be free
 
 
-class Line:
-    def __init__(self, world: World) -> None:
+class WaitingLine:
+    def __init__(self, world: RelayWorld) -> None:
         self._world = world
-        self._waiting: list[_Waiting] = []
+        self._waiting: dict[int, _Waiting] = {}  # by number
         self._numbers = itertools.count()
         self._again: asyncio.TimerHandle | None = None
+        self._last_turn = Recent[tuple[str, str], float]()
         self.priorities: Mapping[str, int] = {}
         self.limits: Mapping[str, int] = {}  # by agent
 
-    async def enter(self, request: ModelRequest, tried: set[str]) -> Grant:
+    def arrive(self) -> LineArrival:
+        return LineArrival(next(self._numbers), clock.now())
+
+    async def enter(
+        self, request: ModelRequest, tried: set[str], arrival: LineArrival
+    ) -> SlotGrant:
         """Wait for a slot; raise `NoNode` when there is no node to wait for."""
-        ready: asyncio.Future[Grant] = asyncio.get_running_loop().create_future()
-        waiting = self._waiter(request, tried, ready)
-        self._waiting.append(waiting)
+        ready: asyncio.Future[SlotGrant] = asyncio.get_running_loop().create_future()
+        waiting = self._waiter(request, tried, ready, arrival)
         self._world.note_asked(request)
-        self.move()
+        if self._has_room(waiting):
+            self.move()
+        self._look_again()
         try:
             return await ready
         except asyncio.CancelledError:
@@ -80,28 +95,39 @@ class Line:
                 self.leave(ready.result().work)
             raise
         finally:
-            if waiting in self._waiting:
-                self._waiting.remove(waiting)
+            self._waiting.pop(arrival.number, None)
 
-    def spare(self, request: ModelRequest, tried: set[str]) -> Grant | None:
+    def spare(self, request: ModelRequest, tried: set[str]) -> SlotGrant | None:
         """A slot that is free now and that nobody waits for, on a node that was not tried."""
-        ready: asyncio.Future[Grant] = asyncio.get_running_loop().create_future()
-        waiting = self._waiter(request, tried, ready)
-        self._waiting.append(waiting)
-        self.move()
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
+        ready: asyncio.Future[SlotGrant] = asyncio.get_running_loop().create_future()
+        waiting = self._waiter(request, tried, ready, self.arrive())
+        if self._has_room(waiting):
+            self.move()
+        self._waiting.pop(waiting.arrival.number, None)
         if not ready.done() or ready.exception() is not None:
             return None
         return ready.result()
 
     def _waiter(
-        self, request: ModelRequest, tried: set[str], ready: asyncio.Future[Grant]
+        self,
+        request: ModelRequest,
+        tried: set[str],
+        ready: asyncio.Future[SlotGrant],
+        arrival: LineArrival,
     ) -> _Waiting:
         priority = self.priorities.get(request.agent, ORDINARY)
-        return _Waiting(next(self._numbers), priority, request, tried, ready, clock.now())
+        waiting = _Waiting(arrival, priority, request, tried, ready)
+        self._waiting[arrival.number] = waiting
+        return waiting
 
-    def leave(self, work: Work) -> None:
+    def _has_room(self, waiting: _Waiting) -> bool:
+        """Whether it may go now or be refused; else it changes nothing for those that wait."""
+        servings = list(self._world.candidates(waiting.request, waiting.tried))
+        rooms = Rooms({})
+        states = [(self._world.state(serving), serving.slots) for serving in servings]
+        return not servings or any(rooms.room_of(state, slots).free for state, slots in states)
+
+    def leave(self, work: NodeWork) -> None:
         """Free the slot."""
         work.end()
         self.move()
@@ -110,95 +136,138 @@ class Line:
         """Send the requests that can go; call it when anything has changed."""
         if not self._waiting:
             return
-        waiting_for = Counter(self._model(waiting).name for waiting in self._waiting)
-        rooms, seen = Rooms(waiting_for), Counter[str]()
-        tickets: list[Ticket] = []
-        for waiting in sorted(self._waiting, key=lambda w: self._rank(w, rooms.now)):
-            waiting.servings = list(self._world.candidates(waiting.request, waiting.tried))
-            seen[self._model(waiting).name] += 1
-            if not waiting.servings:
-                self._refuse(waiting)
-            elif seen[self._model(waiting).name] <= AT_ONCE:
-                tickets.append(self._ticket(waiting, rooms))
-        self._take_turns(tickets)
-        if self._waiting and self._again is None:
-            self._again = asyncio.get_running_loop().call_later(AGAIN, self._move_again)
-
-    def _rank(self, waiting: _Waiting, now: float) -> tuple[int, int]:
-        """Who has waited for long is looked at as well, whatever the number of those above it."""
-        return older(waiting.priority, now - waiting.since), waiting.number
-
-    def _take_turns(self, tickets: list[Ticket]) -> None:
-        by_number = {waiting.number: waiting for waiting in self._waiting}
-        for turn in turns(tickets, at_work(self._world.nodes.values())):
-            waiting = by_number[turn.ticket.number]
+        models = Counter(self._world.name_of(w.request.model) for w in self._waiting.values())
+        rooms, served = Rooms(models), self._served()
+        looked_at = self._looked_at(rooms.now, served)
+        in_demand = self._in_demand(looked_at)
+        tickets = [self._ticket(waiting, rooms, in_demand) for waiting in looked_at]
+        for turn in turns(tickets, served):
+            waiting = self._waiting[turn.ticket.number]
             waiting.bound_for = turn.route.node
             if turn.limited:
                 most, agent = turn.ticket.limit, turn.ticket.agent
                 waiting.held_back = f"it waited: at most {most} of {agent} at once"
-            if turn.now:
+            if turn.at_once:
                 self._send(waiting, replace(turn.route, held_back=waiting.held_back))
+        self._look_again()
+
+    def _look_again(self) -> None:
+        if self._waiting and self._again is None:
+            self._again = asyncio.get_running_loop().call_later(AGAIN, self._move_again)
+
+    def _served(self) -> Served:
+        now = clock.now()
+        idle = {who: now - at for who, at in self._last_turn.items()}
+        return Served(at_work(self._world.nodes.values()), idle)
+
+    def _looked_at(self, now: float, served: Served) -> list[_Waiting]:
+        """The first of each model in their turns; those for whom no node is left are refused."""
+        tickets = [self._bare_ticket(waiting, now) for waiting in self._waiting.values()]
+        seen, looked_at = Counter[str](), []
+        for ticket in ranked(tickets, served):
+            waiting = self._waiting[ticket.number]
+            model = self._world.name_of(waiting.request.model)
+            if seen[model] >= AT_ONCE:
+                continue
+            waiting.servings = list(self._world.candidates(waiting.request, waiting.tried))
+            if waiting.servings:
+                seen[model] += 1
+                looked_at.append(waiting)
+            else:
+                self._refuse(waiting)
+        return looked_at
 
     def counts(self) -> tuple[Counter[str], Counter[str]]:
         """How many requests wait: by model, and by the node that they will likely go to."""
-        models = Counter(w.request.model for w in self._waiting)
-        return models, Counter(w.bound_for for w in self._waiting if w.bound_for)
+        waiting = self._waiting.values()
+        models = Counter(each.request.model for each in waiting)
+        return models, Counter(each.bound_for for each in waiting if each.bound_for)
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-    def _model(self, waiting: _Waiting) -> Model:
-        return self._world.models[waiting.request.model]
 
     def _move_again(self) -> None:
         self._again = None
         self.move()
 
-    def _ticket(self, waiting: _Waiting, rooms: Rooms) -> Ticket:
-        request = waiting.request
-        return Ticket(
-            waiting.number,
+    def _bare_ticket(self, waiting: _Waiting, now: float) -> LineTicket:
+        """What its order in the line is by."""
+        request, arrival = waiting.request, waiting.arrival
+        return LineTicket(
+            arrival.number,
             waiting.priority,
             request.prompt_tokens,
-            self._world.expected_output(request),
-            self._world.options(request, waiting.servings, rooms),
-            waited=rooms.now - waiting.since,
+            0,
+            (),
+            waited=now - arrival.at,
             agent=request.party,
             conversation=request.session,
-            hold=self._hold(waiting),
+        )
+
+    def _ticket(
+        self, waiting: _Waiting, rooms: Rooms, in_demand: Mapping[int, set[str]]
+    ) -> LineTicket:
+        request = waiting.request
+        return replace(
+            self._bare_ticket(waiting, rooms.now),
+            output=self._world.expected_output(request),
+            choices=self._world.options(request, waiting.servings, rooms),
+            hold=self._hold(waiting, in_demand),
             limit=self.limits.get(request.agent, 0),
         )
 
-    def _hold(self, waiting: _Waiting) -> float:
+    def _in_demand(self, looked_at: list[_Waiting]) -> dict[int, set[str]]:
+        """By node, the models in its memory that a request is at work with, or waits for."""
+        wanted = {work.serving for node in self._world.nodes.values() for work in node.work}
+        wanted |= {self._world.state(s) for waiting in looked_at for s in waiting.servings}
+        models: dict[int, set[str]] = {}
+        for state in wanted:
+            if state.resident:
+                models.setdefault(id(state.node), set()).add(state.name)
+        return models
+
+    def _hold(self, waiting: _Waiting, in_demand: Mapping[int, set[str]]) -> float:
         """Seconds to wait for those whose model would have to go from memory for this one's."""
         states = [self._world.state(serving) for serving in waiting.servings]
-        if not all(self._makes_way(state) for state in states):
+        if not all(self._makes_way(state, in_demand) for state in states):
             return 0.0
         return COLLATE * max(state.full_load() for state in states)
 
-    def _makes_way(self, state: ServingState) -> bool:
+    def _makes_way(self, state: ServingState, in_demand: Mapping[int, set[str]]) -> bool:
         """Whether a model that is in demand would have to go from the node's memory."""
-        if state.resident:
+        wanted = in_demand.get(id(state.node))
+        if not wanted or state.resident:
             return False
-        names = {name for pair in state.node.rivals if state.name in pair for name in pair}
-        wanted = [work.serving for work in state.node.work]
-        wanted += [self._world.state(s) for waiting in self._waiting for s in waiting.servings]
-        return any(
-            other.node is state.node and other.resident and other.name in names for other in wanted
-        )
+        return any(not wanted.isdisjoint(pair) for pair in state.node.rivals if state.name in pair)
 
     def _refuse(self, waiting: _Waiting) -> None:
-        self._waiting.remove(waiting)
+        del self._waiting[waiting.arrival.number]
         if not waiting.ready.done():
             waiting.ready.set_exception(NoNode(self._world.why_not(waiting.request)))
 
+    def give_back(self, request: ModelRequest) -> None:
+        """It had a turn, and no answer."""
+        for who in _whose_turn(request):
+            self._last_turn.pop(who, None)
+
+    def _note_turn(self, request: ModelRequest) -> None:
+        for who in _whose_turn(request):
+            self._last_turn.note(who, clock.now())
+
     def _send(self, waiting: _Waiting, route: Route) -> None:
-        self._waiting.remove(waiting)
+        del self._waiting[waiting.arrival.number]
         if waiting.ready.done():
             return
+        request = waiting.request
+        self._note_turn(request)
         serving = next(s for s in waiting.servings if s.node.name == route.node)
         state = self._world.state(serving)
-        work = Work(state, route.chosen, waiting.request.party)
+        work = NodeWork(state, route.chosen, request)
         work.begin()
-        state.remember(waiting.request)
-        waiting.ready.set_result(Grant(serving, route, work))
+        state.remember(request)
+        waiting.ready.set_result(SlotGrant(serving, route, work))
+
+
+def _whose_turn(request: ModelRequest) -> set[tuple[str, str]]:
+    """The agent's, and its conversation's."""
+    return {(request.party, ""), (request.party, request.session)}

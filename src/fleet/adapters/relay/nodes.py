@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.relay import clock
-from fleet.adapters.relay.wires import Clock, timing, unnamed
+from fleet.adapters.relay.wires import ReplyTimes, timing, unnamed
 from fleet.domain.data import NamedTuple
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes import prompt_cache as prefix
 from fleet.domain.nodes import speed as paces
-from fleet.domain.nodes.breaker import Breaker, Result, State
+from fleet.domain.nodes.breaker import Breaker, NodeResult, State
 from fleet.domain.nodes.inventory import plain_name
 from fleet.domain.nodes.kinds import kind_of
 from fleet.domain.nodes.line import UNLIMITED, Room, remaining
@@ -19,7 +19,7 @@ from fleet.domain.nodes.occupancy import Strangers, page_of
 from fleet.domain.nodes.patience import first_byte_limit
 from fleet.domain.nodes.route import NodeOutlook
 from fleet.domain.nodes.speed import Pace
-from fleet.domain.nodes.trace import Tokens
+from fleet.domain.nodes.trace import TokenCounts
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from fleet.adapters.relay.request import ModelRequest
     from fleet.adapters.relay.wires import ReplyReader
     from fleet.domain.fleet import Node
-    from fleet.domain.nodes.prompt_cache import Kept
+    from fleet.domain.nodes.prompt_cache import KeptPrompt
     from fleet.domain.nodes.route import Estimate
 
-OF_THE_MODEL = {Result.FAILED, Result.SILENT}  # the others are results of the whole node
+# The others are results of the whole node.
+OF_THE_MODEL = {NodeResult.FAILED, NodeResult.SILENT, NodeResult.UNFIT}
 
 
-class Around(NamedTuple):
+class OtherServings(NamedTuple):
     """What an estimate for one serving needs to know of the others."""
 
     peers: list[Pace]  # of all servings that may answer the request
@@ -42,16 +43,19 @@ class Around(NamedTuple):
     now: float
 
 
-class Work:
+class NodeWork:
     """A request that a node is working on."""
 
-    def __init__(self, serving: ServingState, estimate: Estimate, agent: str) -> None:
+    def __init__(self, serving: ServingState, estimate: Estimate, request: ModelRequest) -> None:
         self.serving = serving
-        self.agent = agent
+        self.agent = request.party
         self.cached = estimate.cached
         self.expected = estimate.total - estimate.wait
+        writing = 0.0 if request.stream else estimate.decode
         self.limit = first_byte_limit(
-            serving.full_load() + estimate.prefill, measured=serving.answered > 0
+            serving.full_load() + estimate.prefill + writing,
+            measured=serving.answered > 0 and (request.stream or serving.pace.decode > 0),
+            reread=estimate.reread,
         )
         self.began = clock.now()
         self.heard = self.began  # when the last byte came from the node
@@ -87,7 +91,7 @@ class NodeState:
         self.breaker = Breaker()
         self.resident: dict[str, int] | None = None  # by plain name; None: unknown, or not Ollama
         self.rivals: set[frozenset[str]] = set()  # pairs of models that were never loaded together
-        self.work: set[Work] = set()
+        self.work: set[NodeWork] = set()
         self.misses = 0
         self.looked = 0.0
         self.looking = False
@@ -104,7 +108,7 @@ class NodeState:
         self.crowd += len(self.work) * (now - self._counted)
         self._counted = now
 
-    def note(self, result: Result, why: str = "", rest: float = 0.0) -> None:
+    def note(self, result: NodeResult, why: str = "", rest: float = 0.0) -> None:
         now = clock.now()
         self.breaker = breakers.after(self.breaker, result, now=now, why=why, rest=rest)
 
@@ -150,8 +154,8 @@ class ServingState:
         self.upstream = upstream
         self.breaker = breakers.of_model()
         self.pace = Pace()
-        self.kept: list[Kept] = []
-        self.work: set[Work] = set()
+        self.kept: list[KeptPrompt] = []
+        self.work: set[NodeWork] = set()
         self.slots = 1
         self.answered = 0
         self.was_resident = False
@@ -170,16 +174,18 @@ class ServingState:
         """Also when the node does not tell."""
         return self.node.resident is None or self.name in self.node.resident
 
-    def note(self, result: Result, why: str = "", rest: float = 0.0) -> None:
+    def note(self, result: NodeResult, why: str = "", rest: float = 0.0) -> None:
         """An error is the model's, what concerns the connection is the node's."""
         now = clock.now()
-        if result in OF_THE_MODEL or result is Result.GOOD:
+        if result in OF_THE_MODEL or result is NodeResult.GOOD:
             self.breaker = breakers.after(self.breaker, result, now=now, why=why)
         if result not in OF_THE_MODEL:
             self.node.note(result, why, rest)
 
-    def learn(self, request: ModelRequest, reader: ReplyReader, took: Clock, work: Work) -> None:
-        guess = Tokens(request.prompt_tokens, cached=work.cached)
+    def learn(
+        self, request: ModelRequest, reader: ReplyReader, took: ReplyTimes, work: NodeWork
+    ) -> None:
+        guess = TokenCounts(request.prompt_tokens, cached=work.cached)
         measured = replace(timing(reader, took, guess), beside=work.beside())
         self.pace = paces.after(self.pace, measured)
         alone = measured.beside < paces.ALONE
@@ -222,7 +228,7 @@ class ServingState:
     def has_room_for(self, request: ModelRequest) -> bool:
         return prefix.has_room(self.kept, request.owner, request.prompt, self.slots)
 
-    def outlook(self, request: ModelRequest, around: Around) -> NodeOutlook:
+    def outlook(self, request: ModelRequest, around: OtherServings) -> NodeOutlook:
         node = self.node
         drag = kind_of(node.node.kind).drag
         pace = paces.guessed(self.pace, around.peers, drag=drag, new=not self.answered)
@@ -257,16 +263,18 @@ def node_status(state: NodeState, servings: list[ServingState], now: float) -> d
     breaker = shut[0].breaker if shut and len(shut) == len(servings) else state.breaker
     breaker = breaker if state.up else state.breaker
     opened = breaker.state is State.OPEN
+    rests = max(0.0, round(state.breaker.busy_until - now, 2))
+    resting_why = state.breaker.busy_why if rests else ""
     return {
         "kind": state.node.kind,
         "endpoint": state.node.endpoint,
         "breaker": str(breaker.state),
-        "why": breaker.why if breaker.state is not State.CLOSED else "",
+        "why": breaker.why if breaker.state is not State.CLOSED else resting_why,
         "next_probe": max(0.0, round(breaker.next_probe - now, 2)) if opened else None,
         "busy": len(state.work),
         "others": len(state.strangers.since),
         "looked": state.looked > 0,
-        "resting": max(0.0, round(state.breaker.busy_until - now, 2)),
+        "resting": rests,
         "resident": state.resident,
         "servings": {each.upstream: _serving_status(each, now) for each in servings},
     }

@@ -19,7 +19,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RelaySettings:
     """Times in seconds. `base`: the directory of key files; `traces`: empty for none.
 
     `projects`: by model, the project that has it; empty when it serves one project alone.
@@ -49,17 +49,17 @@ def speed_key(endpoint: str, upstream: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RelayPlan:
     fleet: Fleet
-    settings: Settings
+    settings: RelaySettings
 
 
 def relay_config(fleet: Fleet, **settings: Any) -> dict[str, Any]:
-    """`settings` are fields of `Settings`; by default the relay has the port after the gateway's.
+    """`settings` are fields of `RelaySettings`; by default the relay has the port after the gateway's.
 
     A node without an address is a hosted API, which the gateway calls itself.
     """
-    values = Settings(**({"port": fleet.gateway.port + 1} | settings))
+    values = RelaySettings(**({"port": fleet.gateway.port + 1} | settings))
     nodes = {
         name: node._asdict() | {"tags": list(node.tags)}
         for name, node in fleet.nodes.items()
@@ -81,7 +81,7 @@ def relay_config(fleet: Fleet, **settings: Any) -> dict[str, Any]:
     return config | {"models": models, "settings": asdict(values)}
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> RelayPlan:
     """Raise `BadConfig` when the file is not a configuration of the relay."""
     try:
         return plan_of(json.loads(path.read_text(encoding="utf-8")))
@@ -94,20 +94,20 @@ def read_plan(path: Path) -> Plan:
         ) from None
 
 
-def plan_of(config: Mapping[str, Any]) -> Plan:
+def plan_of(config: Mapping[str, Any]) -> RelayPlan:
     if config["version"] != VERSION:
         raise ValueError(f"its version is {config['version']}")
     nodes = {name: _node(values) for name, values in config["nodes"].items()}
     models = {name: _model(name, config["models"], nodes, ()) for name in config["models"]}
-    known = {item.name for item in fields(Settings)}
-    settings = Settings(**{k: v for k, v in config["settings"].items() if k in known})
+    known = {item.name for item in fields(RelaySettings)}
+    settings = RelaySettings(**{k: v for k, v in config["settings"].items() if k in known})
     fleet = Fleet(
         name=config["name"],
         gateway=Gateway(**config["gateway"]),
         nodes=MappingProxyType(nodes),
         models=MappingProxyType(models),
     )
-    return Plan(fleet, settings)
+    return RelayPlan(fleet, settings)
 
 
 def _serving_fields(serving: Serving) -> dict[str, Any]:

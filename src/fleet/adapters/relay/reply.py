@@ -6,16 +6,19 @@ import asyncio
 import json
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from aiohttp import web
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from fleet.adapters.relay.request import ModelRequest
 
 GONE = (aiohttp.ClientConnectionResetError, ConnectionResetError)
 TO_READ = 0.5  # seconds in which a client reads the error, before the connection breaks
+UNREAD = 60.0  # seconds for which a client may read nothing of what is sent to it
 EVENTS, LINES = "text/event-stream", "application/x-ndjson"
 
 
@@ -23,7 +26,7 @@ class ClientGone(Exception):
     """The client closed the connection."""
 
 
-class Reply:
+class RelayReply:
     """`begun`: the status is sent, so an error can only be part of the reply."""
 
     def __init__(self, request: web.Request, model_request: ModelRequest, heartbeat: float) -> None:
@@ -34,6 +37,7 @@ class Reply:
         self._timer: asyncio.TimerHandle | None = None
         self._beating: asyncio.Task[None] | None = None
         self._broken = False
+        self._in_line = False  # the last line has no end yet
         self.status = 0
         if heartbeat > 0 and model_request.stream:
             loop = asyncio.get_running_loop()
@@ -46,24 +50,34 @@ class Reply:
     async def begin(self, headers: dict[str, str]) -> web.StreamResponse:
         await self.quiet()
         if self._stream is None:
-            self._stream = await self._prepared(headers)
+            try:
+                self._stream = await self._prepared(headers)
+            except GONE as error:
+                raise ClientGone from error
         return self._stream
 
     async def write(self, data: bytes) -> None:
         """Raise `ClientGone` when the client closed the connection."""
         assert self._stream is not None
-        try:
-            await self._stream.write(data)
-        except GONE as error:
-            raise ClientGone from error
+        self._in_line = not data.endswith(b"\n")
+        await self._sent(self._stream.write(data))
 
     async def end(self) -> web.StreamResponse:
         assert self._stream is not None
+        await self._sent(self._stream.write_eof())
+        return self._stream
+
+    async def _sent(self, writing: Coroutine[Any, Any, None]) -> None:
+        """A client that reads nothing must not keep the node's slot: a program that was suspended."""
         try:
-            await self._stream.write_eof()
+            async with asyncio.timeout(UNREAD):
+                await writing
         except GONE as error:
             raise ClientGone from error
-        return self._stream
+        except TimeoutError as error:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise ClientGone from error
 
     async def quiet(self) -> None:
         """Stop the heartbeat."""
@@ -88,18 +102,23 @@ class Reply:
         )
 
     async def refuse(
-        self, status: int, message: str, headers: dict[str, str], after: float = 0.0
+        self,
+        status: int,
+        message: str,
+        headers: dict[str, str],
+        after: float = 0.0,
+        code: str = "",
     ) -> web.StreamResponse:
         """With an error in this wire's format."""
         if after > 0:
             headers = headers | {"retry-after": str(max(1, math.ceil(after)))}
-        body = json.dumps(self._model_request.wire.error(message, status)).encode()
+        body = json.dumps(self._model_request.wire.error(message, status, code)).encode()
         return await self.whole(status, body, "application/json", headers)
 
-    async def broken(self, message: str) -> web.StreamResponse:
+    async def broken(self, message: str, status: int = 502) -> web.StreamResponse:
         """Send the error, and no end marker, so that every client notices; then `hang_up`."""
-        stream = await self.begin({})
-        await self.write(self._model_request.wire.broken(message, self._model_request.model))
+        stream, wire = await self.begin({}), self._model_request.wire
+        await self.write(b"\n" * (wire.lines and self._in_line) + wire.broken(message, status))
         self._broken = True
         return stream
 
@@ -124,7 +143,7 @@ class Reply:
         except (ValueError, AttributeError):
             pass
         self.status = status
-        return await self.broken(text[:2000])
+        return await self.broken(text[:2000], status)
 
     async def _prepared(self, headers: dict[str, str]) -> web.StreamResponse:
         kind = LINES if self._model_request.wire.lines else EVENTS

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import marshal
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
 from fleet.domain.data import dataclass
-from fleet.domain.nodes.prompt_cache import CHARACTERS, Step, steps
+from fleet.domain.nodes.prompt_cache import CHARACTERS, PromptStep, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from fleet.adapters.relay.wires import Wire
+    from fleet.adapters.relay.wires import RelayWire
     from fleet.domain.fleet import Serving
 
+T = TypeVar("T")
 SESSIONS = ("x-fleet-session", "x-claude-code-session-id", "x-litellm-session-id")
 RUN_HEADER = "x-fleet-run"
 PROJECT_HEADER = "x-fleet-project"  # its directory, percent-encoded
@@ -36,26 +39,22 @@ class ModelRequest:
 
     model: str
     path: str  # after /m/MODEL
-    wire: Wire
+    wire: RelayWire
     body: dict[str, Any]
     headers: dict[str, str]
     agent: str
     session: str
     run: str
     stream: bool
-    prompt: tuple[Step, ...]
+    prompt: tuple[PromptStep, ...]
     most: int  # tokens that the reply may have; 0: no limit given
+    text_tokens: int = 0  # without pictures, whose data is no text that a model reads
     size: int = 0  # bytes of the body, as it came
     project: str = ""  # as the request says
 
     @property
     def prompt_tokens(self) -> int:
         return self.prompt[-1].tokens if self.prompt else 0
-
-    @property
-    def text_tokens(self) -> int:
-        """Without pictures, whose data is no text that a model reads."""
-        return _text_size(_prompt(self.body)) // CHARACTERS
 
     @property
     def owner(self) -> str:
@@ -75,7 +74,7 @@ class ModelRequest:
 def read_request(
     model: str,
     path: str,
-    wire: Wire,
+    wire: RelayWire,
     body: dict[str, Any],
     headers: Mapping[str, str],
     agent: str = "",
@@ -83,23 +82,23 @@ def read_request(
 ) -> ModelRequest:
     """`agent` comes from the address; without it, from a header."""
     prompt = _prompt(body)
-    parts = _parts(prompt)
     agent = agent or headers.get("x-fleet-agent") or headers.get("x-claude-code-agent-id") or ""
     return ModelRequest(
         model, path, wire, body,
         {name: headers[name] for name in SENT_ON if name in headers},
         _readable(agent),
-        _readable(_session(body, headers, parts[: _opening(body, prompt)])),
+        _readable(_session(body, headers, prompt)),
         _readable(headers.get(RUN_HEADER, "")),
         wire.asks_stream(body),
-        steps(parts),
+        steps(map(_part, prompt)),
         _most(body),
+        _text_size(prompt) // CHARACTERS,
         size,
         _readable(unquote(headers.get(PROJECT_HEADER, "")), LONGEST_PATH),
     )  # fmt: skip
 
 
-def decode(raw: bytes) -> Any:
+def decode(raw: bytes | bytearray) -> Any:
     """Any JSON that clients send, also what the fast reader refuses. Raise `ValueError`."""
     try:
         return msgspec.json.decode(raw)
@@ -107,11 +106,30 @@ def decode(raw: bytes) -> Any:
         return json.loads(raw)  # NaN, integers of any length, halves of characters
 
 
-def _encode(body: dict[str, Any]) -> bytes:
+def unread(raw: bytearray, body: dict[str, Any]) -> dict[str, Any]:
+    """`body` with its values as they came: as objects they may take many times the memory."""
+    try:
+        values = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return body
+    return {key: body[key] if key == "options" else value for key, value in values.items()}
+
+
+def encode(body: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(body)
     except (UnicodeEncodeError, OverflowError, RecursionError):
         return _bytes(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
+async def beside(size: int, act: Callable[..., T], *values: Any) -> T:
+    """What is done with a large body must not keep the others waiting. `size`: of about how many bytes."""
+    return await asyncio.to_thread(act, *values) if size > LARGE else act(*values)
+
+
+def in_pieces(data: bytes) -> bytes | BytesIO:
+    """A large body is sent in pieces."""
+    return BytesIO(data) if len(data) > LARGE else data
 
 
 def body_for(serving: Serving, request: ModelRequest) -> bytes:
@@ -121,7 +139,7 @@ def body_for(serving: Serving, request: ModelRequest) -> bytes:
     if request.path in {"/api/chat", "/api/generate", "/api/embed"} and isinstance(options, dict):
         body["options"] = {**options, "num_ctx": serving.context}
         body.setdefault("keep_alive", -1)
-    return _encode(body)
+    return encode(body)
 
 
 def address(serving: Serving, path: str) -> str:
@@ -137,8 +155,8 @@ def _prompt(body: dict[str, Any]) -> list[Any]:
     return parts
 
 
-def _parts(prompt: list[Any]) -> list[bytes]:
-    return [_bytes(part) if isinstance(part, str) else marshal.dumps(part, 2) for part in prompt]
+def _part(part: Any) -> bytes:
+    return _bytes(part) if isinstance(part, str) else marshal.dumps(part, 2)
 
 
 def _text_size(value: Any) -> int:
@@ -173,14 +191,15 @@ def _opening(body: dict[str, Any], prompt: list[Any]) -> int:
     return len(prompt)
 
 
-def _session(body: dict[str, Any], headers: Mapping[str, str], opening: list[bytes]) -> str:
+def _session(body: dict[str, Any], headers: Mapping[str, str], prompt: list[Any]) -> str:
     for name in SESSIONS:
         if headers.get(name):
             return headers[name]
     key = body.get("prompt_cache_key")
     if isinstance(key, str) and key:
         return key
-    first = hashlib.blake2b(b"\0".join(opening), digest_size=6).hexdigest()
+    opening = prompt[: _opening(body, prompt)]
+    first = hashlib.blake2b(b"\0".join(map(_part, opening)), digest_size=6).hexdigest()
     return f"~{first}" if opening else ""
 
 

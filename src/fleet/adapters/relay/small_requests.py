@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 from aiohttp import web
 
-from fleet.adapters.relay.request import address
+from fleet.adapters.relay.request import address, beside, encode, in_pieces
 from fleet.adapters.relay.wires import COUNT
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes.kinds import kind_of
@@ -15,13 +15,13 @@ from fleet.domain.nodes.kinds import kind_of
 if TYPE_CHECKING:
     from fleet.adapters.relay.connections import Connections
     from fleet.adapters.relay.request import ModelRequest
-    from fleet.adapters.relay.world import World
+    from fleet.adapters.relay.world import RelayWorld
 
 REQUEST_SECONDS = 10.0
 
 
 class SmallRequests:
-    def __init__(self, world: World, connections: Connections) -> None:
+    def __init__(self, world: RelayWorld, connections: Connections) -> None:
         self._world, self._connections = world, connections
 
     async def answer(self, model_request: ModelRequest, request: web.Request) -> web.Response:
@@ -35,6 +35,7 @@ class SmallRequests:
             sent = body | ({"model": serving.upstream} if "model" in body or path == COUNT else {})
             if "name" in body:
                 sent["name"] = serving.upstream
+            data = await beside(model_request.size, encode, sent)
             limit = aiohttp.ClientTimeout(
                 total=REQUEST_SECONDS, connect=self._connections.settings.connect
             )
@@ -42,7 +43,7 @@ class SmallRequests:
                 async with self._connections.kept.request(
                     request.method,
                     address(serving, path),
-                    json=sent if request.method == "POST" else None,
+                    data=in_pieces(data) if request.method == "POST" else None,
                     headers=model_request.headers | self._connections.headers(serving.node),
                     timeout=limit,
                     allow_redirects=False,

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import aiohttp
 
 from fleet.adapters.relay import clock
 from fleet.adapters.relay.connections import elsewhere, why_of
-from fleet.adapters.relay.request import LARGE, address, body_for
-from fleet.adapters.relay.wires import Clock, ReplyReader
+from fleet.adapters.relay.request import address, beside, body_for, in_pieces
+from fleet.adapters.relay.wires import ReplyReader, ReplyTimes, error_of
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Unavailable
-from fleet.domain.nodes.breaker import Result
+from fleet.domain.nodes.breaker import NodeResult
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,15 +26,13 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from fleet.adapters.relay.connections import Connections
-    from fleet.adapters.relay.line import Grant
-    from fleet.adapters.relay.reply import Reply
+    from fleet.adapters.relay.line import SlotGrant
+    from fleet.adapters.relay.reply import RelayReply
     from fleet.adapters.relay.request import ModelRequest
-    from fleet.domain.fleet import Serving
 
 BUSY_WORDS = ("busy", "pending requests", "overloaded", "queue", "loading model", "capacity")
-UNFIT = {401, 403, 404}  # this node cannot answer, another may
-NO_CREDIT = 402
-NO_CREDIT_REST = 60.0  # seconds; nobody pays a bill sooner
+NO_KEY, NO_CREDIT, NOT_THERE = 401, 402, 404
+UNFIT = {403, NOT_THERE}  # this node cannot answer this request, another may
 MOST_UNSAID = 1 << 20  # bytes of a stream that are kept before they are an answer
 MOST_WHOLE = 256 << 20
 CLOSED = "it closed the connection without a reply"
@@ -51,11 +48,11 @@ class FailedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class AttemptEnd:
     """`response` None: the client got nothing yet. `result` None: the node is not to blame."""
 
     response: web.StreamResponse | None
-    result: Result | None
+    result: NodeResult | None
     why: str = ""
     answer: FailedAnswer | None = None
     rest: float = 0.0
@@ -65,13 +62,13 @@ class _Lost(Exception):
     """The node closed the connection before its first byte."""
 
 
-class Talk:
+class RelayTalk:
     def __init__(
         self,
         connections: Connections,
         request: ModelRequest,
-        grant: Grant,
-        reply: Reply,
+        grant: SlotGrant,
+        reply: RelayReply,
         headers: dict[str, str],
     ) -> None:
         self._connections, self._request, self._grant = connections, request, grant
@@ -84,6 +81,7 @@ class Talk:
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = loop.create_future()
         self._go: asyncio.Future[None] = loop.create_future()
+        self._speaks = False  # the client has some of its answer
 
     def go(self) -> None:
         """Now it may speak to the client."""
@@ -96,10 +94,10 @@ class Talk:
         await self._go
 
     @property
-    def clock(self) -> Clock:
-        return Clock(self.first - self.began, self.last - self.first)
+    def clock(self) -> ReplyTimes:
+        return ReplyTimes(self.first - self.began, self.last - self.first)
 
-    async def run(self) -> Ended:
+    async def run(self) -> AttemptEnd:
         try:
             return await self._try(fresh=False)
         except _Lost as lost:
@@ -107,23 +105,25 @@ class Talk:
             if not isinstance(
                 lost.__cause__, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError
             ):
-                return Ended(None, Result.FAILED, str(lost))
+                return AttemptEnd(None, NodeResult.FAILED, str(lost))
         try:
             return await self._try(fresh=True)
         except _Lost as lost:
-            return Ended(None, Result.FAILED, str(lost))
+            return AttemptEnd(None, NodeResult.FAILED, str(lost))
 
-    async def _try(self, *, fresh: bool) -> Ended:
+    async def _try(self, *, fresh: bool) -> AttemptEnd:
         try:
             async with self._post(fresh=fresh) as answer:
                 return await self._read(answer)
-        except Unavailable as error:
-            return Ended(None, None, str(error))
+        except Unavailable as error:  # its key is missing here
+            return AttemptEnd(None, NodeResult.UNFIT, str(error))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            return Ended(None, Result.UNREACHABLE, why_of(error))
+            return AttemptEnd(None, NodeResult.UNREACHABLE, why_of(error))
         except TimeoutError:
-            silent = f"it said nothing for {clock.now() - self._grant.work.heard:.0f} s"
-            return Ended(None, Result.FAILED, silent)
+            silent = f"it sent nothing for {clock.now() - self._grant.work.heard:.0f} s"
+            if self._speaks:
+                return await self._finish(silent)
+            return AttemptEnd(None, NodeResult.FAILED, silent)
         except (aiohttp.ClientError, ConnectionError) as error:
             raise _Lost(why_of(error)) from error
 
@@ -132,70 +132,84 @@ class Talk:
         serving, work = self._grant.serving, self._grant.work
         session = self._connections.fresh if fresh else self._connections.kept
         self.began, self.reader = clock.now(), ReplyReader(self._request.wire)
-        body = await self._body(serving)
         async with asyncio.timeout(None) as work.timeout, session.post(
             address(serving, self._request.path),
-            data=body,
+            # Named nowhere, so that a large one is not kept until the answer ends.
+            data=in_pieces(await beside(self._request.size, body_for, serving, self._request)),
             headers=self._request.headers | self._connections.headers(serving.node),
             timeout=self._connections.patience(serving.timeout),
             allow_redirects=False,  # a prompt and a key are for this node and for no other
         ) as answer:  # fmt: skip
             yield answer
 
-    async def _body(self, serving: Serving) -> bytes | BytesIO:
-        """A large one is written beside the loop, and sent in pieces."""
-        if self._request.size <= LARGE:
-            return body_for(serving, self._request)
-        return BytesIO(await asyncio.to_thread(body_for, serving, self._request))
-
-    async def _read(self, answer: aiohttp.ClientResponse) -> Ended:
+    async def _read(self, answer: aiohttp.ClientResponse) -> AttemptEnd:
         if answer.status != 200:
             return await self._read_error(answer)
         if answer.content_type == "text/html":
-            return Ended(None, Result.FAILED, "it answered with a page of HTML")
+            return AttemptEnd(None, NodeResult.FAILED, "it answered with a page of HTML")
         if self._request.stream and self._request.wire.ends:
             return await self._stream(answer)
-        body = await answer.content.read(MOST_WHOLE)
-        body += await answer.read()
+        body = await self._whole(answer)
         self._note_time()
-        self.reader.read_whole(body)
+        if len(body) > MOST_WHOLE:
+            return AttemptEnd(
+                None, NodeResult.FAILED, f"its answer is larger than {MOST_WHOLE} bytes"
+            )
+        await beside(len(body), self.reader.read_whole, body)
         if self.reader.failed:
-            return Ended(None, Result.FAILED, self.reader.failed)
+            return self._instead_of_answer()
         await self._permission()
         response = await self._reply.whole(200, body, _type(answer), self._headers)
-        return Ended(response, Result.GOOD)
+        return AttemptEnd(response, NodeResult.GOOD)
 
-    async def _read_error(self, answer: aiohttp.ClientResponse) -> Ended:
+    async def _whole(self, answer: aiohttp.ClientResponse) -> bytes:
+        """A little more than the most that it may be, if it is larger."""
+        pieces, size = [], 0
+        while size <= MOST_WHOLE and (piece := await answer.content.readany()):
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces)
+
+    async def _read_error(self, answer: aiohttp.ClientResponse) -> AttemptEnd:
         if answer.status < 400:
-            return Ended(None, Result.FAILED, elsewhere(answer))
-        body = await answer.read()
+            return AttemptEnd(None, NodeResult.FAILED, elsewhere(answer))
+        body = await self._whole(answer)
         failed = FailedAnswer(answer.status, body, _type(answer))
         text = body[:400].decode("utf-8", "replace")
-        why = f"it answered with status {answer.status}: {text[:200]}"
+        why = f"it answered with status {answer.status}: {error_of(body)}"
         rest = answer.headers.get("retry-after", "")
         seconds = float(rest) if rest.replace(".", "", 1).isdigit() else 0.0
         if answer.status in {429, 529} or (answer.status == 503 and (rest or _is_busy(text))):
-            return Ended(None, Result.BUSY, why, failed, seconds)
-        if answer.status == NO_CREDIT:  # OpenRouter: only with Retry-After is it over soon
-            return Ended(None, Result.BUSY, why, failed, seconds or NO_CREDIT_REST)
+            return AttemptEnd(None, NodeResult.BUSY, why, failed, seconds)
+        if answer.status == NO_CREDIT and seconds:  # OpenRouter: then it is over soon
+            return AttemptEnd(None, NodeResult.BUSY, why, failed, seconds)
         if answer.status >= 500:
-            return Ended(None, Result.FAILED, why, failed)
+            return AttemptEnd(None, NodeResult.FAILED, why, failed)
+        if answer.status in {NO_KEY, NO_CREDIT} or (
+            answer.status == NOT_THERE and self._is_missing(text)
+        ):
+            return AttemptEnd(None, NodeResult.UNFIT, why, failed)
         if answer.status in UNFIT:
-            return Ended(None, None, why, failed)
+            return AttemptEnd(None, None, why, failed)
         await self._permission()
         response = await self._reply.whole(answer.status, body, failed.content_type, self._headers)
-        return Ended(response, Result.GOOD, why)  # the node is well, the request is not
+        return AttemptEnd(response, NodeResult.GOOD, why)  # the node is well, the request is not
 
-    async def _stream(self, answer: aiohttp.ClientResponse) -> Ended:
+    def _is_missing(self, text: str) -> bool:
+        """Whether it is the model that is not there; else it is the path."""
+        return self._grant.serving.upstream in text
+
+    async def _stream(self, answer: aiohttp.ClientResponse) -> AttemptEnd:
         """After the first piece of the answer no other node is tried."""
         unsaid = await self._opening(answer)
         if self.reader.failed:
-            return Ended(None, Result.FAILED, self.reader.failed)
+            return self._instead_of_answer()
         if not self.reader.begun and len(unsaid) < MOST_UNSAID:
             raise _Lost("it ended without a reply" if unsaid else CLOSED)
         await self._permission()
+        self._speaks = True
         await self._reply.begin(self._headers)
-        chunk, why = unsaid, "it ended its reply before the end"
+        chunk, why = unsaid, "it ended its reply early"
         try:
             while chunk:
                 await self._reply.write(chunk)
@@ -206,6 +220,11 @@ class Talk:
             why = why_of(error)
         self.reader.finish()
         return await self._finish(why)
+
+    def _instead_of_answer(self) -> AttemptEnd:
+        """An error with status 200: SGLang, for one, says in the stream that its queue is full."""
+        why = self.reader.failed
+        return AttemptEnd(None, NodeResult.BUSY if _is_busy(why) else NodeResult.FAILED, why)
 
     async def _opening(self, answer: aiohttp.ClientResponse) -> bytes:
         """What it says until that is an answer, an error, or all that it says."""
@@ -220,13 +239,13 @@ class Talk:
             unsaid += chunk
         return unsaid
 
-    async def _finish(self, why: str) -> Ended:
+    async def _finish(self, why: str) -> AttemptEnd:
         if self.reader.done:
-            return Ended(await self._reply.end(), Result.GOOD)
+            return AttemptEnd(await self._reply.end(), NodeResult.GOOD)
         if self.reader.failed:
-            return Ended(await self._reply.end(), Result.FAILED, self.reader.failed)
+            return AttemptEnd(await self._reply.end(), NodeResult.FAILED, self.reader.failed)
         message = f"The node '{self._name}' broke off in the middle of its reply: {why}."
-        return Ended(await self._reply.broken(message), Result.FAILED, why)
+        return AttemptEnd(await self._reply.broken(message), NodeResult.FAILED, why)
 
     def _note_time(self) -> None:
         self.last = self._grant.work.heard = clock.now()

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fleet.adapters.home.append import UNKNOWN, Lines, Stamp
+from fleet.adapters.home.append import UNKNOWN, LineFile, Stamp
 from fleet.domain.nodes.trace import written
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ GATHER_SECONDS = 0.1  # lines of this time are written together
 
 
 class TraceLog:
-    """With None as its path it writes nothing."""
+    """With None as its path it writes nothing.
+
+    A request that the nodes did not answer is written before its client hears of it: the client's run may
+    end at once, and the supervisor then looks here for whose fault it was.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -33,14 +37,18 @@ class TraceLog:
             return
         self._waiting.append(written(trace).encode() + b"\n")
         del self._waiting[:-WAITING]
-        if self._timer is None:
+        if trace.is_fault_of_nodes:
+            self.flush()
+        elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self.flush)
 
     def flush(self) -> None:
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if not self._waiting or self.path is None:
             return
-        with suppress(OSError), Lines(self.path, self._left) as lines:
+        with suppress(OSError), LineFile(self.path, self._left) as lines:
             lines.add(b"".join(self._waiting), most=MAX_LOG_BYTES)
             self._left = lines.stamp
             self._waiting.clear()

@@ -14,7 +14,7 @@ from fleet.base.loose_json import integer, mappings
 from fleet.domain.errors import Unavailable
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes import speed as paces
-from fleet.domain.nodes.breaker import Result, State
+from fleet.domain.nodes.breaker import NodeResult, State
 from fleet.domain.nodes.inventory import plain_name
 from fleet.domain.nodes.kinds import kind_of
 from fleet.domain.nodes.occupancy import Occupancy, page_of, pages_of, read_page
@@ -25,22 +25,23 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from fleet.adapters.relay.connections import Connections
-    from fleet.adapters.relay.line import Line
+    from fleet.adapters.relay.line import WaitingLine
     from fleet.adapters.relay.nodes import NodeState, ServingState
-    from fleet.adapters.relay.world import World
+    from fleet.adapters.relay.world import RelayWorld
     from fleet.domain.fleet import Model, Serving
 
 ROUND = 0.2  # seconds between rounds
 STOCK = 4.0  # seconds between looks at the loaded models: one that was lost is back within 10
 COUNT, COUNT_IDLE = 1.0, 4.0  # seconds between looks who else is at work there
 ACTIVE = 30.0  # seconds after a request in which the next is expected
+ALREADY_THERE = 10.0  # seconds to load what is in memory, after which its runner is stuck
 MISSES = 2  # looks in a row without an answer after which the node is down
 
 
-class Watch:
+class NodeWatch:
     """Probes nodes that are down, nodes that are silent at work, and the loaded models."""
 
-    def __init__(self, world: World, line: Line, connections: Connections) -> None:
+    def __init__(self, world: RelayWorld, line: WaitingLine, connections: Connections) -> None:
         self._world, self._line, self._connections = world, line, connections
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -91,7 +92,8 @@ class Watch:
     async def _load(self, serving: Serving, state: ServingState) -> None:
         state.loading = clock.now()
         try:
-            why = await self._connections.load(serving)
+            patience = ALREADY_THERE if state.resident else serving.timeout
+            why = await self._connections.load(serving, patience)
             took = clock.now() - state.loading
         finally:
             state.loading = 0.0
@@ -99,7 +101,7 @@ class Watch:
         if state.breaker.state is State.OPEN:
             state.breaker = breakers.probed(state.breaker, up=not why, now=now, why=why)
         elif why:
-            state.note(Result.FAILED, why)
+            state.note(NodeResult.FAILED, why)
         if not why:
             state.loaded(serving.context)
             state.pace = paces.after(state.pace, Timing(loading=took))
@@ -150,7 +152,7 @@ class Watch:
             return
         state.misses = state.misses + 1 if why else 0
         if why and (sure or state.misses >= MISSES):
-            state.note(Result.UNREACHABLE, why)
+            state.note(NodeResult.UNREACHABLE, why)
             for work in list(state.work):
                 if now - work.heard > self._connections.settings.connect:
                     work.abort(now)
@@ -172,7 +174,7 @@ class Watch:
         except Unavailable as error:
             return str(error), False
         except TimeoutError:
-            return "it accepts connections and says nothing", False
+            return "it accepts connections, but sends nothing", False
         except (aiohttp.ClientError, OSError) as error:
             return why_of(error), False
         return "", True

@@ -7,20 +7,26 @@ and parses as JSON only the lines that can hold the end, a count or an error.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from fleet.base.loose_json import mapping, number
 from fleet.domain.data import NamedTuple
 from fleet.domain.nodes.kinds import ANTHROPIC, OLLAMA, OPENAI, kind_of
 from fleet.domain.nodes.speed import Timing
-from fleet.domain.nodes.trace import Tokens
+from fleet.domain.nodes.trace import TokenCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PING = b": ping\n\n"
+NODE_FAILED = "Failed to establish a new connection"  # the words that LiteLLM looks for
 MOST_COUNTED = 1e15  # tokens or nanoseconds (eleven days); a larger count is a bug of the node
 
 
-class Wire(NamedTuple):
+class RelayWire(NamedTuple):
     name: str
     family: str
     streams: bool = False  # also when the request does not say so
@@ -47,23 +53,26 @@ class Wire(NamedTuple):
         content = {"response": ""} if self.name == "generate" else {"message": message}
         return {"model": model, "created_at": "1970-01-01T00:00:00Z", **content, "done": False}
 
-    def error(self, message: str, status: int) -> dict[str, Any]:
+    def error(self, message: str, status: int, code: str = "") -> dict[str, Any]:
+        """`code`: OpenAI's word for it, by which its clients know what to do."""
         if self.family == OLLAMA:
             return {"error": message}
         if self.family == ANTHROPIC:
-            kind = "overloaded_error" if status == 503 else "api_error"
+            kind = ANTHROPIC_ERRORS.get(status, "api_error")
             return {"type": "error", "error": {"type": kind, "message": message}}
-        return {"error": {"message": message, "type": "server_error", "code": status}}
+        kind = "invalid_request_error" if status in {400, 404} else "server_error"
+        return {"error": {"message": message, "type": kind, "code": code or status}}
 
-    def broken(self, message: str, model: str) -> bytes:
+    def broken(self, message: str, status: int) -> bytes:
         """An error within a reply that has begun.
 
-        LiteLLM stumbles over a line without a message and blames the request; with one it notices
-        that the reply is cut off. Ollama's own clients look for the error first.
+        LiteLLM shows its clients the whole of a line of Ollama's that has no message, and blames the
+        request, unless it reads there that a connection failed.
         """
-        error = self.error(message, 502)
+        error = self.error(message, status)
         if self.lines:
-            return json.dumps(self._empty(model) | error).encode() + b"\n"
+            blame = {"for_litellm": NODE_FAILED} if status >= 500 else {}
+            return json.dumps(error | blame).encode() + b"\n"
         kind = "event: error\n" if self.family == ANTHROPIC else ""
         if self.name == "responses":
             details = {"code": "server_error", "message": message}
@@ -72,34 +81,41 @@ class Wire(NamedTuple):
         return f"\n\n{kind}data: {json.dumps(error)}\n\n".encode()
 
 
+ANTHROPIC_ERRORS = {
+    400: "invalid_request_error",
+    403: "permission_error",
+    404: "not_found_error",
+    503: "overloaded_error",
+}
 _DONE = (b"[DONE]",)
 _TRUE = (b'"done":true', b'"done": true')
 WIRES = {
-    "/api/chat": Wire("chat", OLLAMA, streams=True, ends=_TRUE, answer="message"),
-    "/api/generate": Wire("generate", OLLAMA, streams=True, ends=_TRUE, answer="response"),
-    "/api/embed": Wire("embed", OLLAMA, answer="embeddings"),
-    "/v1/chat/completions": Wire("chat.completions", OPENAI, ends=_DONE, answer="choices"),
-    "/v1/completions": Wire("completions", OPENAI, ends=_DONE, answer="choices"),
-    "/v1/responses": Wire(
+    "/api/chat": RelayWire("chat", OLLAMA, streams=True, ends=_TRUE, answer="message"),
+    "/api/generate": RelayWire("generate", OLLAMA, streams=True, ends=_TRUE, answer="response"),
+    "/api/embed": RelayWire("embed", OLLAMA, answer="embeddings"),
+    "/v1/chat/completions": RelayWire("chat.completions", OPENAI, ends=_DONE, answer="choices"),
+    "/v1/completions": RelayWire("completions", OPENAI, ends=_DONE, answer="choices"),
+    "/v1/responses": RelayWire(
         "responses",
         OPENAI,
         ends=(b'"response.completed"', b'"response.incomplete"', b'"response.failed"'),
         answer="output",
     ),
-    "/v1/embeddings": Wire("embeddings", OPENAI, answer="data"),
-    "/v1/messages": Wire("messages", ANTHROPIC, ends=(b'"message_stop"',), answer="content"),
+    "/v1/embeddings": RelayWire("embeddings", OPENAI, answer="data"),
+    "/v1/messages": RelayWire("messages", ANTHROPIC, ends=(b'"message_stop"',), answer="content"),
 }
 COUNT = "/v1/messages/count_tokens"
 SMALL_REQUESTS = {  # they need no slot
-    "/api/show": Wire("show", OLLAMA),
-    "/api/tags": Wire("tags", OLLAMA),
-    "/api/ps": Wire("ps", OLLAMA),
-    "/api/version": Wire("version", OLLAMA),
-    "/v1/models": Wire("models", OPENAI),
-    COUNT: Wire("count_tokens", ANTHROPIC),
+    "/api/show": RelayWire("show", OLLAMA),
+    "/api/tags": RelayWire("tags", OLLAMA),
+    "/api/ps": RelayWire("ps", OLLAMA),
+    "/api/version": RelayWire("version", OLLAMA),
+    "/v1/models": RelayWire("models", OPENAI),
+    COUNT: RelayWire("count_tokens", ANTHROPIC),
 }
 ENDS = {"response.completed", "response.incomplete", "message_stop"}
 OPENINGS = {"message_start", "response.created", "response.in_progress", "response.queued", "ping"}
+OLLAMA_CACHED = "prompt_eval_cached_count"  # part of `prompt_eval_count`; since 0.33
 OLLAMA_WORDS = ("content", "thinking", "tool_calls", "images")
 WORTH_READING = (b'"error"', b'"usage"', b'"timings"')
 
@@ -112,7 +128,7 @@ class ReplyReader:
     asked.
     """
 
-    wire: Wire
+    wire: RelayWire
     begun: bool = False
     done: bool = False
     failed: str = ""  # the error that the node sent within the reply
@@ -139,7 +155,7 @@ class ReplyReader:
         try:
             reply = json.loads(data)
         except (ValueError, RecursionError):
-            self.failed = "it answered with what is not JSON"
+            self.failed = "its answer is not JSON"
             return
         if not isinstance(reply, dict):
             self.failed = "it answered without a reply"
@@ -152,8 +168,7 @@ class ReplyReader:
         self.done = self.begun = not self.failed
 
     def _line(self, line: bytes) -> None:
-        marks = (*self.wire.ends, *WORTH_READING)
-        if self.begun and not any(mark in line for mark in marks):
+        if self.begun and not _worth_reading(self.wire.ends)(line):
             return
         text = line.removeprefix(b"data:").strip()
         if text == b"[DONE]":
@@ -177,11 +192,7 @@ class ReplyReader:
             or kind in {"error", "response.failed"}
             or event.get("object") == "error"  # vLLM
         ):
-            response = event.get("response")
-            error = event.get("error") or (isinstance(response, dict) and response.get("error"))
-            error = error or event.get("message") or "it failed"
-            text = error.get("message") if isinstance(error, dict) else error
-            self.failed = str(text)[:300]
+            self.failed = _error_of(event) or "it failed"
 
     def _count(self, event: dict[str, Any]) -> None:
         response = event.get("response") if isinstance(event.get("response"), dict) else event
@@ -194,7 +205,28 @@ class ReplyReader:
             self.counts["ollama"] = event
 
 
-def is_answer(wire: Wire, event: dict[str, Any]) -> bool:
+@cache
+def _worth_reading(ends: tuple[bytes, ...]) -> Callable[[bytes], object]:
+    """Looks for what the end, a count or an error cannot be without: once for each piece."""
+    return re.compile(b"|".join(map(re.escape, (*ends, *WORTH_READING)))).search
+
+
+def error_of(body: bytes) -> str:
+    """The words of a node's error, as short as a sentence about it needs them."""
+    try:
+        decoded = json.loads(body)
+    except (ValueError, RecursionError):
+        decoded = None
+    return _error_of(mapping(decoded)) or body[:200].decode("utf-8", "replace")
+
+
+def _error_of(event: dict[str, Any]) -> str:
+    error = event.get("error") or mapping(event.get("response")).get("error")
+    error = error or event.get("message") or ""
+    return str(error.get("message") if isinstance(error, dict) else error)[:300]
+
+
+def is_answer(wire: RelayWire, event: dict[str, Any]) -> bool:
     """Whether this part of a stream belongs to the answer, and is more than its opening."""
     if wire.family == OLLAMA:
         message = mapping(event.get("message"))
@@ -214,10 +246,14 @@ def _has_words(choice: dict[str, Any]) -> bool:
     return bool(choice.get("text") or choice.get("finish_reason") or any(words))
 
 
-def tokens(counts: dict[str, Any]) -> Tokens:
+def tokens(counts: dict[str, Any]) -> TokenCounts:
     """The node's own counts; zero where it sent none."""
     if ollama := counts.get("ollama"):
-        return Tokens(_integer(ollama, "prompt_eval_count"), _integer(ollama, "eval_count"))
+        return TokenCounts(
+            _integer(ollama, "prompt_eval_count"),
+            _integer(ollama, "eval_count"),
+            _integer(ollama, OLLAMA_CACHED),
+        )
     usage = counts.get("usage") or {}
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
     cached = _integer(details, "cached_tokens") or _integer(usage, "cache_read_input_tokens")
@@ -225,10 +261,10 @@ def tokens(counts: dict[str, Any]) -> Tokens:
     if "cache_read_input_tokens" in usage:
         prompt += cached  # Anthropic counts cached tokens separately
     output = _integer(usage, "completion_tokens") or _integer(usage, "output_tokens")
-    return Tokens(prompt, output, cached)
+    return TokenCounts(prompt, output, cached)
 
 
-class Clock(NamedTuple):
+class ReplyTimes(NamedTuple):
     """The relay's own measure: seconds to the first byte, and from there to the end."""
 
     first: float
@@ -242,18 +278,20 @@ def cost(counts: dict[str, Any]) -> float | None:
     return _number(usage, "cost") if known else None
 
 
-def timing(reader: ReplyReader, clock: Clock, guess: Tokens) -> Timing:
+def timing(reader: ReplyReader, clock: ReplyTimes, guess: TokenCounts) -> Timing:
     """The node's own figures if it sent any, else our clock and our `guess` of the prompt."""
     counts = reader.counts
     count = tokens(counts)
     if figures := counts.get("ollama"):
         ns = 1e9
+        known = OLLAMA_CACHED in figures
         return Timing(
-            max(0, count.prompt - guess.cached),
+            max(0, count.prompt - (count.cached if known else guess.cached)),
             _integer(figures, "prompt_eval_duration") / ns,
             count.output,
             _integer(figures, "eval_duration") / ns,
             _integer(figures, "load_duration") / ns,
+            uncached=0 if known else count.prompt,
         )
     if figures := counts.get("timings"):
         ms = 1e3
@@ -270,7 +308,7 @@ def timing(reader: ReplyReader, clock: Clock, guess: Tokens) -> Timing:
     return Timing(max(0, read), clock.first, max(0, written), clock.rest)
 
 
-def unnamed(measured: Timing, clock: Clock) -> float:
+def unnamed(measured: Timing, clock: ReplyTimes) -> float:
     """Seconds that passed before the first word, and that the node's figures do not explain."""
     if not (measured.reading or measured.writing):
         return 0.0  # it sent no figures

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.relay import clock
-from fleet.adapters.relay.nodes import Around, NodeState, ServingState, node_status
+from fleet.adapters.relay.nodes import NodeState, OtherServings, ServingState, node_status
 from fleet.adapters.relay.plan import speed_key
+from fleet.adapters.relay.recent import Recent
 from fleet.adapters.relay.wires import tokens
 from fleet.domain.data import NamedTuple
 from fleet.domain.nodes import breaker as breakers
 from fleet.domain.nodes import speed as paces
 from fleet.domain.nodes.breaker import State
-from fleet.domain.nodes.line import Choice, Place, Room, with_first
+from fleet.domain.nodes.kinds import costs_money
+from fleet.domain.nodes.line import Room, ServingChoice, ServingRoom, with_first
 from fleet.domain.nodes.speed import Pace
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from fleet.adapters.relay.wires import ReplyReader
     from fleet.domain.fleet import Fleet, Model, Node, Serving
 
-SESSIONS = 4096  # whose last node is remembered
 NOBODY = "it has no node whose address is trusted: see `fleet trust --show`"
 LONG_REST = 2.0  # seconds; while all nodes of a model rest for longer, its fallbacks answer, too
 
@@ -36,7 +36,7 @@ class WhyNot(NamedTuple):
     too_long: bool = False  # the prompt fits into the context of none
 
 
-class World:
+class RelayWorld:
     """A new plan keeps the state of nodes that stay."""
 
     def __init__(self) -> None:
@@ -44,8 +44,8 @@ class World:
         self.models: dict[str, Model] = {}
         self._servings: dict[tuple[str, str], ServingState] = {}
         self._speeds: Mapping[str, Mapping[str, float]] = {}
-        self._outputs: dict[tuple[str, str], float] = {}
-        self._last: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._outputs = Recent[tuple[str, str], float]()  # of an agent's replies, on average
+        self._last = Recent[tuple[str, str], str]()  # the node of a conversation
         self._last_asked: dict[str, float] = {}  # by model
 
     def adopt(self, fleet: Fleet, speeds: Mapping[str, Mapping[str, float]]) -> None:
@@ -105,12 +105,24 @@ class World:
     def _rest(self, serving: Serving, now: float) -> float:
         return self.nodes[serving.node.name].breaker.busy_until - now
 
+    def why_resting(self, request: ModelRequest) -> str:
+        """Why it had to wait, when all nodes that could answer asked for no requests."""
+        now, servings = clock.now(), list(self.candidates(request, set()))
+        if any(self._rest(serving, now) <= 0 for serving in servings):
+            return ""
+        nodes = {s.node.name: self.nodes[s.node.name].breaker.busy_why for s in servings}
+        return "; ".join(f"{name} rests: {why}" for name, why in nodes.items())
+
     def chain(self, name: str) -> tuple[Model, ...]:
-        """The model, then its fallbacks."""
+        """The model, then its fallbacks; nothing when a new plan no longer has it."""
         return self.models[name].chain if name in self.models else ()
 
+    def name_of(self, name: str) -> str:
+        """The model's own name, for any of its names."""
+        return self.models[name].name if name in self.models else name
+
     def note_asked(self, request: ModelRequest) -> None:
-        self._last_asked[self.models[request.model].name] = clock.now()
+        self._last_asked[self.name_of(request.model)] = clock.now()
 
     def since_asked(self, model: Model) -> float:
         return clock.now() - self._last_asked.get(model.name, float("-inf"))
@@ -120,10 +132,14 @@ class World:
 
     def rest_same_key(self, node: Node) -> None:
         """A quota belongs to a key: all nodes that have it rest as long as this one."""
-        until = self.nodes[node.name].breaker.busy_until
-        for state in self.nodes.values() if node.api_key else ():
-            if state.node.api_key == node.api_key:
-                state.breaker = breakers.resting(state.breaker, until)
+        same = [s for s in self.nodes.values() if node.api_key and s.node.api_key == node.api_key]
+        until = max((state.breaker.busy_until for state in same), default=0.0)
+        for state in same:
+            state.breaker = breakers.resting(state.breaker, until)
+
+    def paid(self) -> set[str]:
+        """The nodes that send a bill."""
+        return {name for name, state in self.nodes.items() if costs_money(state.node)}
 
     def why_not(self, request: ModelRequest) -> WhyNot:
         reasons, soonest, now = [], breakers.LAST_PROBE, clock.now()
@@ -135,7 +151,9 @@ class World:
                 breaker = self.nodes[serving.node.name].breaker
                 if breaker.state is State.OPEN:
                     soonest = min(soonest, max(0.0, breaker.next_probe - now))
-        words = "; ".join(dict.fromkeys(reasons)) or NOBODY
+        gone = f"fleet.yaml no longer has the model '{request.model}'"
+        nobody = NOBODY if request.model in self.models else gone
+        words = "; ".join(dict.fromkeys(reasons)) or nobody
         return WhyNot(words, soonest, too_long=bool(reasons) and not fits)
 
     def _reason(self, request: ModelRequest, serving: Serving) -> str:
@@ -152,16 +170,16 @@ class World:
 
     def options(
         self, request: ModelRequest, servings: list[Serving], rooms: Rooms
-    ) -> tuple[Choice, ...]:
+    ) -> tuple[ServingChoice, ...]:
         states = [self.state(serving) for serving in servings]
-        around = Around(
+        around = OtherServings(
             peers=[state.pace for state in states],
-            waiting=rooms.waiting.get(self.models[request.model].name, 1),
+            waiting=rooms.waiting.get(self.name_of(request.model), 1),
             spare=any(state.resident and state.has_room_for(request) for state in states),
             now=rooms.now,
         )
         choices = [
-            Choice(state.outlook(request, around), rooms.room_of(state, serving.slots))
+            ServingChoice(state.outlook(request, around), rooms.room_of(state, serving.slots))
             for state, serving in zip(states, servings, strict=True)
         ]
         return with_first(choices, self._last.get((request.model, request.owner), ""))
@@ -171,15 +189,11 @@ class World:
         return int(min(usual, request.most) if request.most > 0 else usual)
 
     def answered(self, request: ModelRequest, node: str, reader: ReplyReader) -> None:
-        key = (request.model, request.owner)
-        self._last[key] = node
-        self._last.move_to_end(key)
-        if len(self._last) > SESSIONS:
-            self._last.popitem(last=False)
+        self._last.note((request.model, request.owner), node)
         written = tokens(reader.counts).output or reader.pieces
-        if written and request.stream:
+        if written:
             role = (request.model, request.agent)
-            self._outputs[role] = paces.mean(self._outputs.get(role, 0.0), written)
+            self._outputs.note(role, paces.mean(self._outputs.get(role, 0.0), written))
 
     def status(self) -> dict[str, Any]:
         now = clock.now()
@@ -195,15 +209,15 @@ class Rooms:
     def __init__(self, waiting: Mapping[str, int]) -> None:
         self.now = clock.now()
         self.waiting = waiting
-        self._servings: dict[int, Place] = {}
+        self._servings: dict[int, ServingRoom] = {}
         self._nodes: dict[int, Room] = {}
 
-    def room_of(self, state: ServingState, slots: int) -> Place:
+    def room_of(self, state: ServingState, slots: int) -> ServingRoom:
         if id(state) not in self._servings:
             node = state.node
             if id(node) not in self._nodes:
                 self._nodes[id(node)] = node.room(self.now)
-            there = Place(state.room(slots, self.now), self._nodes[id(node)])
+            there = ServingRoom(state.room(slots, self.now), self._nodes[id(node)])
             self._servings[id(state)] = there
         return self._servings[id(state)]
 

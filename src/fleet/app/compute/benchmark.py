@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from fleet.adapters.nodes.benchmark import Measuring, Meter, Size, Step
+from fleet.adapters.nodes.benchmark import BenchmarkSize, BenchmarkStep, Measuring, Meter
 from fleet.adapters.nodes.key import key_of
 from fleet.adapters.nodes.measurements import Measurements
 from fleet.adapters.nodes.survey import detect, make_backend
 from fleet.app.compute.nodes import Compute
-from fleet.domain.nodes.kinds import kind_at, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.fleet import Node, Serving
 
-__all__ = ["Benchmarks", "Measuring", "Size", "Step", "costs_money"]
+__all__ = ["BenchmarkSize", "BenchmarkStep", "Benchmarks", "Measuring"]
 
 DETECT = 2.0  # seconds
 
@@ -34,13 +31,7 @@ class Benchmarks:
     def saved(self) -> Measurements:
         return Measurements(self._app.home.path)
 
-    @property
-    def base(self) -> Path:
-        """What the file of a key is relative to."""
-        file = self._app.loaded.project_file
-        return file.parent if file is not None else self._app.home.path
-
-    def measure(self, wanted: Sequence[tuple[str, Serving]], size: Size) -> Measuring:
+    def measure(self, wanted: Sequence[tuple[str, Serving]], size: BenchmarkSize) -> Measuring:
         return Measuring(wanted, self.meter, size)
 
     def meter(self, node: Node) -> Meter:
@@ -48,12 +39,6 @@ class Benchmarks:
         kind = node.kind
         if node.name in self.compute.unsaid:
             kind = detect(node.endpoint, within=DETECT) or kind
-        key = key_of(node.api_key, self._app.env, self.base)
+        key = key_of(node.api_key, self._app.env, self._app.settings_folder)
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         return Meter(kind, node.endpoint, headers, make_backend(kind, node.endpoint, key))
-
-
-def costs_money(node: Node) -> bool:
-    """Whether it is the API of a company, which sends a bill."""
-    host = urlsplit(node.endpoint).hostname
-    return not node.endpoint or kind_of(node.kind).hosted or bool(kind_at(host))

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from fleet.adapters.evals.evaluate import Evaluating, Step, Subject
+from fleet.adapters.evals.evaluate import EvalStep, EvalSubject, Evaluating
 from fleet.adapters.evals.execute import Sandbox
 from fleet.adapters.evals.hosted import ADDRESS, KEY, Hosted
 from fleet.adapters.evals.kept import Evaluations
 from fleet.adapters.evals.speak import Speaker
 from fleet.adapters.nodes.http import OtherAnswer
-from fleet.app.compute.benchmark import Benchmarks, costs_money
+from fleet.app.compute.benchmark import Benchmarks
 from fleet.config.suite import FRONTIER as FRONTIER_TASKS
 from fleet.config.suite import read_suite
 from fleet.domain.data import NamedTuple
@@ -22,21 +22,22 @@ from fleet.domain.errors import NotFound, Unavailable
 from fleet.domain.evals.builtin import builtin
 from fleet.domain.evals.case import is_for
 from fleet.domain.evals.judge import Opinion, agreement, better_of, question, verdict
-from fleet.domain.evals.result import FRONTIER, SUITE, Evaluation, Row
+from fleet.domain.evals.result import FRONTIER, SUITE, EvalResult, Evaluation
 from fleet.domain.nodes.inventory import holds
+from fleet.domain.nodes.kinds import costs_money
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.evals.case import Case
     from fleet.domain.fleet import Fleet, Model, Serving
 
-__all__ = ["ADDRESS", "KEY", "Comparison", "Evals", "Evaluating", "Step"]
+__all__ = ["ADDRESS", "KEY", "Comparison", "EvalStep", "Evals", "Evaluating"]
 
 BUILTIN = "builtin"
-LOOK = 5.0  # seconds for a node to list its models
+LIST_SECONDS = 5.0  # seconds for a node to list its models
 SURVEY = 3.0
 JUDGE_TOKENS = 1500
 JUDGING = 4  # questions to a hosted judge at once
@@ -46,7 +47,7 @@ MORE_BRANDS = ("DeepSeek", "Mistral", "Gemma", "SmolLM2", "Grok", "Kimi", "GLM")
 LEAST_NAME = 3  # letters of a name that is hidden
 
 
-class Wanted(NamedTuple):
+class EvalFilter(NamedTuple):
     """What of the fleet is asked; empty is everything. `every`: all cases, whatever its agents do."""
 
     agent: str = ""
@@ -70,8 +71,8 @@ class Evals:
         return Evaluations(self._app.home.path)
 
     def subjects(
-        self, suite: Path | None, seed: int, wanted: Wanted
-    ) -> tuple[list[Subject], list[str]]:
+        self, suite: Path | None, seed: int, wanted: EvalFilter
+    ) -> tuple[list[EvalSubject], list[str]]:
         """Who is asked, and the nodes that are left out because they cost money."""
         cases = read_suite(suite) if suite is not None else None
         chosen, dear = self.chosen(wanted)
@@ -84,7 +85,7 @@ class Evals:
                 subjects.append(self.subject(model, serving, agents, own))
         return subjects, dear
 
-    def chosen(self, wanted: Wanted) -> tuple[list[tuple[Model, Serving]], list[str]]:
+    def chosen(self, wanted: EvalFilter) -> tuple[list[tuple[Model, Serving]], list[str]]:
         fleet = self.fleet
         if wanted.agent:
             model = fleet.agent(wanted.agent).model
@@ -114,7 +115,7 @@ class Evals:
         return [p for p in pairs if p[1].node.name not in dear], list(dict.fromkeys(dear))
 
     def _agents(self, model: Model) -> tuple[str, ...]:
-        """Those whose requests may go to it, also as a fallback."""
+        """The agents whose requests may go to the model, also as a fallback."""
         return tuple(
             agent.name
             for agent in self.fleet.agents.values()
@@ -123,11 +124,11 @@ class Evals:
 
     def subject(
         self, model: Model, serving: Serving, agents: tuple[str, ...], cases: tuple[Case, ...]
-    ) -> Subject:
+    ) -> EvalSubject:
         node = serving.node
-        row = Row(model.name, node.name, node.endpoint, serving.upstream, agents, ())
+        row = EvalResult(model.name, node.name, node.endpoint, serving.upstream, agents, ())
         reach, look = partial(self.reach, serving), partial(self._look, serving)
-        return Subject(row, node.endpoint, cases, reach, look)
+        return EvalSubject(row, node.endpoint, cases, reach, look)
 
     def reach(self, serving: Serving) -> Speaker:
         meter = self.made.meter(serving.node)
@@ -143,7 +144,7 @@ class Evals:
 
     def _look(self, serving: Serving) -> None:
         meter = self.made.meter(serving.node)
-        inventory = meter.backend.look(within=LOOK)
+        inventory = meter.backend.look(within=LIST_SECONDS)
         if not holds(inventory, serving.upstream):
             pull = f"; run `ollama pull {serving.upstream}` there" * meter.kind.is_ollama
             raise OtherAnswer(f"it does not have {serving.upstream}{pull}")
@@ -152,10 +153,10 @@ class Evals:
         """Raise `Unavailable` when the variable has no key."""
         return Hosted(url, variable, self._app.env)
 
-    def start(self, subjects: Sequence[Subject], output: int) -> Evaluating:
+    def start(self, subjects: Sequence[EvalSubject], output: int) -> Evaluating:
         return Evaluating(subjects, self.sandbox.execute, output=output)
 
-    def keep(self, suite: str, seed: int, rows: Sequence[Row]) -> tuple[Evaluation, Path]:
+    def keep(self, suite: str, seed: int, rows: Sequence[EvalResult]) -> tuple[Evaluation, Path]:
         made = Evaluation(*_stamp(), SUITE, suite, seed, self.sandbox.isolation, tuple(rows))
         return made, self.kept.add(made)
 
@@ -171,7 +172,7 @@ class Comparison:
         hosted.check([*models, *([judge] if judge and not is_ours else [])])
         self._names = list(dict.fromkeys(models))
 
-    def subjects(self, wanted: Wanted) -> tuple[list[Subject], list[str]]:
+    def subjects(self, wanted: EvalFilter) -> tuple[list[EvalSubject], list[str]]:
         pairs, dear = self._evals.chosen(wanted)
         up = {seen.node for seen in self._evals.made.compute.survey(within=SURVEY) if seen.up}
         best: dict[str, tuple[Model, Serving]] = {}
@@ -181,8 +182,8 @@ class Comparison:
             self._evals.subject(model, serving, (), self.cases) for model, serving in best.values()
         ]
         theirs = [
-            Subject(
-                Row(name, "", self._hosted.url, name, (), ()),
+            EvalSubject(
+                EvalResult(name, "", self._hosted.url, name, (), ()),
                 f"{self._hosted.url} {name}",
                 self.cases,
                 partial(self._hosted.speaker, name),
@@ -192,7 +193,7 @@ class Comparison:
         return ours + theirs, dear
 
     def keep(self, evaluating: Evaluating) -> tuple[Evaluation, Path]:
-        """With the second opinion of the judge, which takes its time."""
+        """Keep the results, with the second opinion of the judge, which takes its time."""
         rows = [step.row for step in evaluating.steps()]
         opinions = self._opinions(rows, evaluating.answers) if self._judge else []
         made = Evaluation(
@@ -208,7 +209,9 @@ class Comparison:
         )
         return made, self._evals.kept.add(made)
 
-    def _opinions(self, rows: Sequence[Row], answers: dict[tuple[str, str], str]) -> list[Opinion]:
+    def _opinions(
+        self, rows: Sequence[EvalResult], answers: dict[tuple[str, str], str]
+    ) -> list[Opinion]:
         """Each local answer beside each hosted one, in both orders."""
         from concurrent.futures import ThreadPoolExecutor  # start-up time
 
@@ -240,7 +243,7 @@ class Comparison:
         ]
 
     def _judging(
-        self, rows: Sequence[Row], answers: dict[tuple[str, str], str]
+        self, rows: Sequence[EvalResult], answers: dict[tuple[str, str], str]
     ) -> Callable[[Case, str, str], str]:
         names = _names(rows)
         if self._judge_model is not None:
@@ -261,7 +264,7 @@ class Comparison:
         return ask
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
+def _names(rows: Sequence[EvalResult]) -> list[str]:
     """Everything that tells whose an answer is."""
     names = [name for row in rows for name in (row.model, row.node, row.upstream)]
     parts = [part for name in names for part in name.replace(":", "/").split("/")]

@@ -60,7 +60,7 @@ def environment(home: Path) -> Environment:
     return Environment(home, os.environ.get(OWN, ""))
 
 
-class Answer(NamedTuple):
+class ServiceAnswer(NamedTuple):
     name: str
     record: ServiceRecord | None
     port: int
@@ -85,7 +85,7 @@ class Services:
         self.relay = Service("relay", self.directory, logs / f"relay-{self.port}.log")
         self.environment = environment(home)
 
-    def start(self, say: Callable[[str], None]) -> list[Answer]:
+    def start(self, say: Callable[[str], None]) -> list[ServiceAnswer]:
         """The relay, then LiteLLM; those that run are left, but told what is new."""
         self._check_exposure()
         version = self.environment.checked()
@@ -105,7 +105,7 @@ class Services:
         return self.look()
 
     def stop(self) -> list[str]:
-        """Those that ran, and have ended. While other projects use them (`others`), they go on."""
+        """Stop the services; return those that ran. While other projects use them (`others`), they go on."""
         if not self.directory.exists():
             return []
         with self.gateway.alone():
@@ -124,11 +124,11 @@ class Services:
             port for process, host, port in places if not process.running() and is_taken(port, host)
         ]
 
-    def look(self) -> list[Answer]:
+    def look(self) -> list[ServiceAnswer]:
         gateway, relay = self.gateway, self.relay
         return [
-            Answer("gateway", gateway.running(), self.port, self.ready(), gateway.log),
-            Answer("relay", relay.running(), self.relay_port, self.relay_ready(), relay.log),
+            ServiceAnswer("gateway", gateway.running(), self.port, self.ready(), gateway.log),
+            ServiceAnswer("relay", relay.running(), self.relay_port, self.relay_ready(), relay.log),
         ]
 
     def ready(self) -> bool:
@@ -182,7 +182,7 @@ class Services:
         return {base: file for base, file in self._served().items() if base != self.base}
 
     def _served(self) -> dict[Path, Path]:
-        """In the order in which they came."""
+        """The projects that are served, in the order in which they came."""
         try:
             projects = json.loads(self._projects.read_text("utf-8"))
         except (OSError, ValueError):
@@ -195,7 +195,7 @@ class Services:
         write_atomically(self._projects, json.dumps(values, indent=1) + "\n")
 
     def _fleets(self) -> dict[str, Fleet]:
-        """Of all projects, the oldest first. One whose file is wrong or elsewhere now is left out."""
+        """The fleets of all projects, the oldest first, without those whose file is wrong or has moved."""
         fleets = {}
         for base, file in {**self._served(), self.base: self._file}.items():
             if base == self.base:
@@ -268,13 +268,16 @@ class Services:
         write_atomically(
             self.directory / f"{REFUSALS}.py", Path(refusals.__file__).read_text("utf-8")
         )
-        write_atomically(self.litellm_config, text)
+        self.write_litellm_config()
         say(f"Starting LiteLLM {version} on port {self.port} (some seconds)")
         with _ended_unless_up(self.gateway):
             process = self._launch_gateway(version)
             within(READY, lambda: self.ready() or process.poll() is not None)
             if process.poll() is not None or not self.ready():
                 raise _not_up("gateway", self.gateway)
+
+    def write_litellm_config(self) -> None:
+        write_atomically(self.litellm_config, self._configs()[self.litellm_config])
 
     def revive(self, name: str) -> bool:
         """Start it again, with what it was told last, if it died. Do not wait until it answers."""
@@ -290,7 +293,7 @@ class Services:
         return True
 
     def warm_later(self, models: Iterable[str], config: Path | None) -> None:
-        """In processes of their own, one a model; one on a node that hangs ends with its timeout."""
+        """Warm each model in a process of its own; one on a node that hangs ends with its timeout."""
         log = Background(self.home / "logs" / "warmup.log")
         for model in models:
             words = ["warmup", "--model", model, *(["--config", str(config)] if config else [])]
@@ -310,7 +313,7 @@ class Services:
         return self.gateway.start(argv, env=env, port=port, version=version, restarts=restarts)
 
     def _env(self) -> dict[str, str]:
-        """It looks for prices and updates on the Internet unless it is told not to."""
+        """LiteLLM's environment: it looks for prices and updates on the Internet unless told not to."""
         ensure_key(self.home)
         quiet = {
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -338,7 +341,7 @@ class Services:
 
 @contextmanager
 def _ended_unless_up(service: Service) -> Iterator[None]:
-    """Also when a person has lost patience: half of a gateway is of no use."""
+    """Stop the service if the block fails, also by Ctrl-C: half a gateway is of no use."""
     try:
         yield
     except BaseException:
@@ -371,7 +374,7 @@ def relay_config_at(port: int) -> int:
 
 
 def _anchored(fleet: Fleet, base: Path) -> Fleet:
-    """With the whole paths of its key files: those of several projects are in several directories."""
+    """The fleet with whole paths of its key files: several projects have several directories."""
     nodes = {name: _with_path(node, base) for name, node in fleet.nodes.items()}
 
     def bound(model: Model) -> Model:

@@ -54,14 +54,14 @@ def files_of(fleet: Fleet, targets: Collection[str], source: str, top: str) -> l
 
 
 def _coders(targets: Collection[str] | None = None) -> Iterator[tuple[str, Generates]]:
-    """Those of the coders that something is generated for."""
+    """The coders that something is generated for."""
     for name, row in BUILT_IN.items():
         if row.files and (targets is None or name in targets):
             yield name, part(row.files)
 
 
 def _more(targets: Collection[str], top: str) -> dict[str, str]:
-    """Also for a file that is there from before: its line would be lost."""
+    """The variables that lead to the files, also to one of an earlier time: its line would be lost."""
     named = [(name, *each) for name, coder in _coders() for each in coder.exports]
     return {
         variable: str(Path(top, path))
@@ -74,8 +74,14 @@ def warnings_of(fleet: Fleet, targets: Collection[str]) -> list[str]:
     return [doubt for _, coder in _coders(targets) for doubt in coder.doubts(fleet)]
 
 
-def next_steps(targets: Collection[str]) -> Iterator[tuple[str, str]]:
+def next_steps(fleet: Fleet, targets: Collection[str]) -> Iterator[tuple[str, str]]:
     """What to run, and what that does."""
+    if not fleet.models:  # nothing to serve, and a gateway that does not run answers nobody
+        for name, coder in _coders(targets):
+            if not coder.exports:
+                title = BUILT_IN[name].title
+                yield coder.start, f"{title} has these agents, with models of its own"
+        return
     if "litellm" in targets:
         yield "fleet up", "serves the models under their aliases, and starts the supervisor"
     coders = list(_coders(targets))

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from fleet.adapters.processes.background import ServiceRecord
-    from fleet.supervisor.loop import Hooks
+    from fleet.supervisor.loop import LoopHooks
 
-EVERY = 0.5  # seconds between looks
+LOOK_SECONDS = 0.5  # seconds between looks
 SILENT = 60.0  # seconds without an answer after which one that has answered is ended
 FIRST_PAUSE, LAST_PAUSE = 1.0, 60.0  # seconds between tries; each doubles the pause
 STABLE = 120.0  # seconds of life after which the next death is a first one
 START = {"relay": RELAY_READY, "gateway": READY}  # seconds that one has to answer
 
 
-class News(NamedTuple):
+class NodeNews(NamedTuple):
     """`trouble`: empty when it answers again."""
 
     about: str
@@ -37,10 +37,10 @@ class News(NamedTuple):
     trouble: str = ""
 
 
-class _Watched:
+class _WatchedService:
     """One relay or gateway."""
 
-    def __init__(self, name: str, services: Services, tell: Callable[[News], None]) -> None:
+    def __init__(self, name: str, services: Services, tell: Callable[[NodeNews], None]) -> None:
         self._name, self._tell = name, tell
         self.services = services
         self._deaths = 0
@@ -70,7 +70,7 @@ class _Watched:
             machine.send_signal_if(pid, signal.SIGKILL, lambda: service.running() == record)
 
     def _revive(self, record: ServiceRecord, now: float) -> None:
-        """At once after a long life, else after a growing pause."""
+        """Start it again: at once after a long life, else after a growing pause."""
         if now < self._next:
             return
         if self._launched_at and now - self._launched_at > STABLE:
@@ -84,19 +84,19 @@ class _Watched:
                 return
         except (FleetError, OSError) as error:
             why = f"{what} and cannot be started: {error}. Trying again in {pause:g} s."
-            self._tell(News(self._about, "", why))
+            self._tell(NodeNews(self._about, "", why))
             return
         again = f" It has died {self._deaths} times." if self._deaths > 1 else ""
-        self._tell(News(self._about, "", f"{what}; it is being started again.{again}"))
+        self._tell(NodeNews(self._about, "", f"{what}; it is being started again.{again}"))
 
     def _is_up(self, record: ServiceRecord, now: float) -> None:
         if self._launched_at and not self._answered_at:
             text = f"The {self._name} answers again on port {record.port} (pid {record.pid})."
-            self._tell(News(self._about, text))
+            self._tell(NodeNews(self._about, text))
         self._answered_at = now
 
     def _is_stuck(self, now: float) -> bool:
-        """One that has answered is ended sooner than one that is starting."""
+        """Whether to end it: a service that has answered before sooner than one that is starting."""
         if self._answered_at:
             return now - self._answered_at > SILENT
         return now - self._seen_at > START[self._name]
@@ -107,12 +107,12 @@ class KeepAlive:
 
     def __init__(self, home: Path) -> None:
         self._home = home
-        self._heard: deque[News] = deque()
-        self._watched: dict[Path, tuple[int, list[_Watched]]] = {}
+        self._heard: deque[NodeNews] = deque()
+        self._watched: dict[Path, tuple[int, list[_WatchedService]]] = {}
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def step(self, hooks: Hooks) -> None:
+    def step(self, hooks: LoopHooks) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="keep alive", daemon=True)
             self._thread.start()
@@ -127,30 +127,32 @@ class KeepAlive:
         self._over.set()
 
     def _run(self) -> None:
-        while not self._over.wait(EVERY):
+        while not self._over.wait(LOOK_SECONDS):
             for watched in self._all():
                 watched.look(time.monotonic())
 
-    def _all(self) -> Iterator[_Watched]:
+    def _all(self) -> Iterator[_WatchedService]:
         """Relays first: nothing is answered without them, and they start in a second."""
         folders = sorted(self._home.glob("gateway/*/relay.config.json"))
         watched = [each for file in folders for each in self._of(file)]
         return iter(watched)
 
-    def _of(self, file: Path) -> list[_Watched]:
+    def _of(self, file: Path) -> list[_WatchedService]:
         try:
             changed = os.stat(file).st_mtime_ns  # noqa: PTH116  # twice a second
-            known = self._watched.get(file)
-            if known is not None and known[0] == changed:
-                return known[1]
+            watch = self._watched.get(file)
+            if watch is not None and watch[0] == changed:
+                return watch[1]
             plan = read_plan(file)
         except (OSError, FleetError):
             return []
         services = Services(plan.fleet, self._home, Path(plan.settings.base))
         rows = (
-            known[1]
-            if known
-            else [_Watched(name, services, self._heard.append) for name in ("relay", "gateway")]
+            watch[1]
+            if watch
+            else [
+                _WatchedService(name, services, self._heard.append) for name in ("relay", "gateway")
+            ]
         )
         for row in rows:
             row.services = services

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from fleet.adapters.evals.kept import Evaluations
     from fleet.adapters.nodes.warm_up import Warming
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.evals.result import Evaluation
     from fleet.domain.fleet import Fleet, Serving
     from fleet.domain.nodes.inventory import Warmth
-    from fleet.domain.nodes.trace import Trace, Wanted
+    from fleet.domain.nodes.trace import Trace, TraceFilter
 
 FRESH = 1.5  # seconds for which a look counts
 WITHIN = 1.5  # seconds for all nodes together
@@ -80,7 +80,7 @@ class HostMachines:
         warming = self._glance.warming
         return tuple(warming.rows()) if warming is not None else ()
 
-    def traces(self, wanted: Wanted, *, after: int, limit: int) -> list[Trace]:
+    def traces(self, wanted: TraceFilter, *, after: int, limit: int) -> list[Trace]:
         newest: list[Trace] = []
         for line in _last_lines(traces_of(self._app.home.path), TAIL):
             trace = read(line)
@@ -94,9 +94,7 @@ class HostMachines:
 
     @property
     def _services(self) -> Services:
-        file = self._app.loaded.project_file
-        base = file.parent if file is not None else self._app.home.path
-        return Services(self.fleet, self._app.home.path, base)
+        return Services(self.fleet, self._app.home.path, self._app.settings_folder)
 
     def gateway(self) -> GatewaySeen:
         services = self._services

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from fleet.adapters.nodes.survey import Prober
     from fleet.adapters.nodes.warm_up import Warming
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.fleet import Fleet, Serving
-    from fleet.domain.nodes.inventory import Seen
+    from fleet.domain.nodes.inventory import SeenNode
 
 RELAY = 1.0  # seconds; it is on this machine
 
@@ -52,14 +52,12 @@ class Compute:
     def prober(self) -> Prober:
         from fleet.adapters.nodes.survey import Prober
 
-        file = self._app.loaded.project_file
-        base = file.parent if file is not None else self._app.home.path
-        return Prober(self._app.env, base, self.unsaid)
+        return Prober(self._app.env, self._app.settings_folder, self.unsaid)
 
-    def survey(self, *, within: float) -> list[Seen]:
+    def survey(self, *, within: float) -> list[SeenNode]:
         return self.prober.survey(list(self.fleet.nodes.values()), within=within)
 
-    def look_around(self, *, within: float) -> tuple[list[Seen], dict[str, Any] | None]:
+    def look_around(self, *, within: float) -> tuple[list[SeenNode], dict[str, Any] | None]:
         """The survey, and meanwhile what the relay says, if it runs."""
         replies: list[dict[str, Any]] = []
         asking = threading.Thread(target=lambda: replies.extend(self.relay()), daemon=True)

@@ -20,7 +20,7 @@ from fleet.domain.fleet import NONE
 from fleet.domain.nodes.inventory import (
     SPARE,
     Inventory,
-    Shape,
+    ModelShape,
     holds,
     learned,
     memory,
@@ -30,27 +30,27 @@ from fleet.domain.nodes.inventory import (
 )
 from fleet.domain.nodes.kinds import OLLAMA, kind_of, wire_of
 from fleet.domain.nodes.speed import Pace
-from fleet.domain.placement.candidates import Advice, Machine, Spot, Stock, Wish
+from fleet.domain.placement.candidates import Advice, AgentWish, CandidateNode, ModelOnNode, Stock
 from fleet.domain.placement.recommend import recommend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.app.compute.benchmark import Benchmarks
     from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
     from fleet.domain.nodes.benchmark import Key, Measured
-    from fleet.domain.nodes.inventory import Seen
+    from fleet.domain.nodes.inventory import SeenNode
 
-LOOK = 3.0  # seconds for all nodes together, and once more for their models
+SURVEY_SECONDS = 3.0  # seconds for all nodes together, and once more for their models
 PER_BILLION = 0.6e9  # bytes on a disk, of the usual four bits and a half
 
 
 class Build(NamedTuple):
     """What a node tells of one model. `tools`: whether it can call them."""
 
-    shape: Shape | None = None
+    shape: ModelShape | None = None
     tools: bool | None = None
 
 
@@ -65,8 +65,8 @@ class Advising:
         self.layer = table.PROJECT if file is not None else table.USER
 
     def advise(self) -> Advice:
-        seen = self._made.compute.survey(within=LOOK)
-        facts = Facts(
+        seen = self._made.compute.survey(within=SURVEY_SECONDS)
+        facts = PlacementFacts(
             self.fleet, seen, self._builds(seen), self._made.saved.read(), self._quality()
         )
         machines = {node.name: facts.machine(node) for node in self.fleet.nodes.values()}
@@ -95,7 +95,7 @@ class Advising:
         return origin is not None and origin.layer == self.layer
 
     def _written(self, stock: Stock) -> Stock:
-        """With how the file declares it."""
+        """The model, with what the file declares of it."""
         name, values, origins = stock.name, self._app.loaded.values, self._app.loaded.origins
         rest = [
             (what, values[path])
@@ -106,8 +106,8 @@ class Advising:
         listed = all(self._ours(f"models.{name}.servings.{node}") for node in stock.nodes)
         return stock._replace(keys=keys, rest=tuple(rest), fixed=not keys and not listed)
 
-    def _builds(self, seen: Iterable[Seen]) -> dict[tuple[str, str], Build]:
-        """By node and upstream name, all asked at once."""
+    def _builds(self, seen: Iterable[SeenNode]) -> dict[tuple[str, str], Build]:
+        """The build of each model, by node and upstream name, all asked at once."""
         builds: dict[tuple[str, str], Build] = {}
         upstreams = dict.fromkeys(
             s.upstream for m in self.fleet.models.values() for s in m.servings
@@ -123,14 +123,14 @@ class Advising:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(LOOK + 0.5)
+            thread.join(SURVEY_SECONDS + 0.5)
         return dict(builds)
 
     def _ask(self, node: str, upstream: str, builds: dict[tuple[str, str], Build]) -> None:
         """What it does not tell is not known."""
         try:
             meter = self._made.meter(self.fleet.nodes[node])
-            with Asking(meter.endpoint, meter.headers, within=LOOK) as asking:
+            with Asking(meter.endpoint, meter.headers, within=SURVEY_SECONDS) as asking:
                 reply = mapping(asking.json("/api/show", {"model": upstream}))
         except Unavailable:
             return
@@ -139,11 +139,11 @@ class Advising:
         builds[node, upstream] = Build(shape_of(mapping(reply.get("model_info"))), tools)
 
 
-class Facts:
+class PlacementFacts:
     def __init__(
         self,
         fleet: Fleet,
-        seen: Iterable[Seen],
+        seen: Iterable[SeenNode],
         builds: Mapping[tuple[str, str], Build],
         measured: Mapping[Key, Measured],
         scores: Mapping[Key, Mapping[str, float]],
@@ -154,12 +154,12 @@ class Facts:
             each.node: each.inventory for each in seen if each.inventory is not None
         }
 
-    def machine(self, node: Node) -> Machine:
+    def machine(self, node: Node) -> CandidateNode:
         inventory = self._seen.get(node.name)
         kind = inventory.kind if inventory else node.kind
         loads = kind_of(kind).is_ollama
         wire = OLLAMA if loads else wire_of(node)
-        return Machine(node.name, node.memory, inventory is not None, loads, wire)
+        return CandidateNode(node.name, node.memory, inventory is not None, loads, wire)
 
     def stock(self, model: Model) -> Stock:
         first = model.servings[0]
@@ -180,7 +180,7 @@ class Facts:
         )
 
     def _scores(self, model: Model) -> Mapping[str, float]:
-        """Of its nodes the first that was asked: the weights are the same on all of them."""
+        """The model's scores on the first of its nodes that was asked: the weights are the same on all."""
         keys = [(serving.node.endpoint, serving.upstream) for serving in model.servings]
         return next((self._quality[key] for key in keys if key in self._quality), NONE)
 
@@ -197,7 +197,7 @@ class Facts:
         return max(sizes, default=0)
 
     def _billions(self, upstream: str) -> float:
-        """Its name tells it, else its size on a disk."""
+        """How many billions of parameters the model has, by its name, else by its size on a disk."""
         named = re.search(r"(?i)(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", upstream)
         return float(named[1]) if named else self._weights(upstream) / PER_BILLION
 
@@ -222,15 +222,15 @@ class Facts:
                 return each
         return None
 
-    def _spot(self, node: Node, model: Model) -> Spot:
+    def _spot(self, node: Node, model: Model) -> ModelOnNode:
         own = next((s.upstream for s in model.servings if s.node == node), None)
         upstream = own or model.servings[0].upstream
         inventory = self._seen.get(node.name)
         on_disk = inventory is not None and holds(inventory, upstream)
         row = self._measured.get((node.endpoint, upstream))
         if row is not None:
-            return Spot(row.pace, on_disk)
-        return Spot(self._guess(node, upstream), on_disk, guessed=True)
+            return ModelOnNode(row.pace, on_disk)
+        return ModelOnNode(self._guess(node, upstream), on_disk, guessed=True)
 
     def _guess(self, node: Node, upstream: str) -> Pace:
         """A node is as much slower as a model is larger: reading it from memory takes the time."""
@@ -244,13 +244,13 @@ class Facts:
         return Pace(row.prefill * weights / size, row.decode * weights / size)
 
 
-def _wish(agent: Agent, model: Model) -> Wish:
+def _wish(agent: Agent, model: Model) -> AgentWish:
     calls_tools = built_in(agent.coder).calls_tools
-    return Wish(agent.name, model.name, calls_tools, least_context(agent.coder))
+    return AgentWish(agent.name, model.name, calls_tools, least_context(agent.coder))
 
 
 def changes_of(advice: Advice) -> list[Any]:
-    """As `fleet.config.commands.set` takes them."""
+    """The changes as `fleet.config.commands.set` takes them."""
     from fleet.config.commands.set import Change
     from fleet.config.keys.lookup import by_path
 

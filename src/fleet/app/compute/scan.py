@@ -10,8 +10,8 @@ from fleet.domain.nodes.finding import machines_of_network
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fleet.app import App
-    from fleet.domain.nodes.finding import FoundNode, Machine
+    from fleet.app.app import App
+    from fleet.domain.nodes.finding import FoundNode, ProbedAddress
 
 ANYWHERE = "anywhere"  # wherever machines can be listed without scanning a network
 
@@ -29,11 +29,11 @@ def scan(app: App, where: str, ports: Sequence[int]) -> tuple[list[FoundNode], l
     return find_servers(machines, ports, nodes, known), notes
 
 
-def _machines(app: App, where: str) -> tuple[list[tuple[str, Machine]], list[str]]:
+def _machines(app: App, where: str) -> tuple[list[tuple[str, ProbedAddress]], list[str]]:
     from fleet.adapters.nodes.scan.mdns import mdns_machines
     from fleet.adapters.nodes.scan.tailscale import tailscale_machines
 
-    ways: dict[str, Callable[[], list[Machine]]] = {
+    ways: dict[str, Callable[[], list[ProbedAddress]]] = {
         "tailscale": lambda: tailscale_machines(app.env),
         "mdns": lambda: mdns_machines(),  # noqa: PLW0108  # it has parameters
     }
@@ -41,7 +41,7 @@ def _machines(app: App, where: str) -> tuple[list[tuple[str, Machine]], list[str
         return [(where, machine) for machine in ways[where]()], []
     if where != ANYWHERE:
         return [("network", machine) for machine in machines_of_network(where)], []
-    machines: list[tuple[str, Machine]] = []
+    machines: list[tuple[str, ProbedAddress]] = []
     troubles: list[Unavailable] = []
     for name, way in ways.items():
         try:

@@ -6,7 +6,7 @@ from collections import deque
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from fleet.domain.nodes.trace import Trace, Wanted, chosen, since
+from fleet.domain.nodes.trace import Trace, TraceFilter, chosen, since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,13 +31,13 @@ def gateway_runs(home: Path) -> bool:
     return any(record and is_alive(record.pid, record.born) for record in records)
 
 
-def wanted(agent: str, node: str, moment: str, project: str = "") -> Wanted:
+def wanted(agent: str, node: str, moment: str, project: str = "") -> TraceFilter:
     """Raise `BadInput` when the moment is none."""
     now = datetime.now(UTC).astimezone()
-    return Wanted(agent, node, since(moment, now) if moment else 0, project)
+    return TraceFilter(agent, node, since(moment, now) if moment else 0, project)
 
 
-def last_traces(path: Path, wanted: Wanted, most: int) -> list[Trace]:
+def last_traces(path: Path, wanted: TraceFilter, most: int) -> list[Trace]:
     from fleet.adapters.home.tail import Tail
 
     tail = Tail(path)
@@ -47,7 +47,7 @@ def last_traces(path: Path, wanted: Wanted, most: int) -> list[Trace]:
         tail.close()
 
 
-def coming_traces(path: Path, wanted: Wanted, most: int) -> Iterator[Trace]:
+def coming_traces(path: Path, wanted: TraceFilter, most: int) -> Iterator[Trace]:
     """The last of them, then those that come, for ever."""
     from fleet.adapters.home.tail import Tail
 
@@ -59,9 +59,9 @@ def coming_traces(path: Path, wanted: Wanted, most: int) -> Iterator[Trace]:
         tail.close()
 
 
-def _last(tail: Tail, wanted: Wanted, most: int) -> deque[Trace]:
+def _last(tail: Tail, wanted: TraceFilter, most: int) -> deque[Trace]:
     lines = tail.past()
-    if wanted == Wanted():  # then only the end of a long file is taken apart
+    if wanted == TraceFilter():  # then only the end of a long file is taken apart
         lines = iter(deque(lines, maxlen=most + TORN))
     return deque(chosen(lines, wanted), maxlen=most)
 

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.view import Cell, Column, Result, Stack, Table
+from fleet.domain.errors import NotFound, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from fleet.app.compute.benchmark import Benchmarks, Size, Step
+    from fleet.app.compute.benchmark import Benchmarks, BenchmarkSize, BenchmarkStep
     from fleet.cli.terminal.view import Style, Value, View
     from fleet.domain.fleet import Fleet, Serving
     from fleet.domain.nodes.benchmark import Measured
@@ -56,12 +58,11 @@ def benchmark(
     Speeds are the node's own figures if it reports them, otherwise Fleet's clock; the median of all
     repeats counts. `fleet recommend` uses the results. Exit status 1 if a measurement failed.
     """
-    from fleet.app.compute.benchmark import Benchmarks, Size
-    from fleet.cli.terminal.connect import connect_here
+    from fleet.app.compute.benchmark import Benchmarks, BenchmarkSize
 
     made = Benchmarks(connect_here(config=config).app)
     wanted, left = _wanted(made.compute.fleet, node, model)
-    size = Size(prompt_tokens, output_tokens, repeat, cold)
+    size = BenchmarkSize(prompt_tokens, output_tokens, repeat, cold)
     rows = _measure(made, wanted, size)
     notes = [(BILL if made.compute.fleet.nodes[n].endpoint else FAR).format(n) for n in left]
     if any(not row.why for row in rows):
@@ -75,9 +76,8 @@ def _wanted(
     fleet: Fleet, node: str | None, model: str | None
 ) -> tuple[list[tuple[str, Serving]], list[str]]:
     """What to measure, and the nodes that are left out."""
-    from fleet.app.compute.benchmark import costs_money
     from fleet.cli.compute.nodes import named_model
-    from fleet.domain.errors import NotFound, nearest
+    from fleet.domain.nodes.kinds import costs_money
 
     if node and node not in fleet.nodes:
         fix = nearest(node, fleet.nodes) or f"Nodes: {', '.join(fleet.nodes)}."
@@ -99,7 +99,9 @@ def _wanted(
     return chosen, list(dict.fromkeys(dear))
 
 
-def _measure(made: Benchmarks, wanted: Sequence[tuple[str, Serving]], size: Size) -> list[Measured]:
+def _measure(
+    made: Benchmarks, wanted: Sequence[tuple[str, Serving]], size: BenchmarkSize
+) -> list[Measured]:
     from fleet.cli.terminal.live import Live
 
     measuring = made.measure(wanted, size)
@@ -121,7 +123,7 @@ def _measure(made: Benchmarks, wanted: Sequence[tuple[str, Serving]], size: Size
     return done
 
 
-def _progress(steps: Sequence[Step]) -> View:
+def _progress(steps: Sequence[BenchmarkStep]) -> View:
     rows: list[list[Value]] = [
         [
             step.row.model,
@@ -136,7 +138,7 @@ def _progress(steps: Sequence[Step]) -> View:
     )
 
 
-def _data(rows: Sequence[Measured], size: Size) -> dict[str, Any]:
+def _data(rows: Sequence[Measured], size: BenchmarkSize) -> dict[str, Any]:
     from fleet.domain.nodes.benchmark import data_of, ranked, seconds
 
     measured = [
@@ -152,7 +154,7 @@ def _data(rows: Sequence[Measured], size: Size) -> dict[str, Any]:
     return {"asked": options, "measured": measured}
 
 
-def _view(rows: Sequence[Measured], size: Size) -> View:
+def _view(rows: Sequence[Measured], size: BenchmarkSize) -> View:
     from fleet.domain.nodes.benchmark import ranked
 
     order = ranked(rows, size.prompt, size.output)
@@ -173,7 +175,7 @@ def _view(rows: Sequence[Measured], size: Size) -> View:
     return Stack(parts)
 
 
-def _cells(rank: int, row: Measured, size: Size) -> list[Value]:
+def _cells(rank: int, row: Measured, size: BenchmarkSize) -> list[Value]:
     from fleet.domain.nodes.benchmark import seconds
 
     if row.why:

@@ -35,11 +35,11 @@ def doctor(timeout: float, config: Path | None) -> Result:
     Exit status 1 if a check fails; a warning alone does not change it.
     """
     from fleet.app.doctor import Checkup
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
     from fleet.client import connect_here
     from fleet.domain.findings import BAD
 
-    with Progress(f"Checking (at most {timeout:g} s)", announced=not wants_json()):
+    with ProgressLine(f"Checking (at most {timeout:g} s)", announced=not wants_json()):
         findings = Checkup(connect_here(config=config).app, within=timeout).run()
     bad = sum(each.state == BAD for each in findings)
     data = {"ok": not bad, "findings": [each._asdict() for each in findings]}

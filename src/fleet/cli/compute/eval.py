@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fleet.cli.compute.eval_views import detail_view, progress
+from fleet.cli.terminal.connect import connect, connect_here
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.view import Result
+from fleet.domain.errors import BadInput, NotFound, Unavailable, nearest
 
 if TYPE_CHECKING:
-    from fleet.app.compute.evaluate import Evals, Evaluating, Wanted
+    from fleet.app.compute.evaluate import EvalFilter, Evals, Evaluating
     from fleet.domain.evals.result import Evaluation
 
 BILL = "{0} costs money, so it is asked only when it is named: --node {0}."
@@ -83,14 +86,14 @@ def eval_(
 
     `fleet recommend` uses the results; `fleet evals` lists them.
     """
-    from fleet.app.compute.evaluate import BUILTIN, Evals, Wanted
+    from fleet.app.compute.evaluate import BUILTIN, EvalFilter, Evals
     from fleet.cli.compute.nodes import named_model
-    from fleet.cli.terminal.connect import connect_here
     from fleet.domain.evals.result import data_of
     from fleet.operations.compute.evals import detail_of
 
     evals = Evals(connect_here(config=config).app)
-    wanted = Wanted(
+    _make_room(junit, out)
+    wanted = EvalFilter(
         agent, _node(evals, node), model and named_model(evals.fleet, model).name, every
     )
     if not frontier:
@@ -109,8 +112,6 @@ def eval_(
 
 
 def _node(evals: Evals, node: str) -> str:
-    from fleet.domain.errors import NotFound, nearest
-
     nodes = evals.fleet.nodes
     if node and node not in nodes:
         fix = nearest(node, nodes) or f"Nodes: {', '.join(nodes)}."
@@ -119,8 +120,6 @@ def _node(evals: Evals, node: str) -> str:
 
 
 def _refuse_frontier(judge: str, url: str | None, key_env: str | None) -> None:
-    from fleet.domain.errors import BadInput
-
     for name, value in (("--judge", judge), ("--frontier-url", url), ("--key-env", key_env)):
         if value:
             raise BadInput(f"{name} needs --frontier MODEL.", fix="Name a hosted model.")
@@ -131,7 +130,7 @@ def _suite(
     name: str,
     folder: Path | None,
     seed: int | None,
-    wanted: Wanted,
+    wanted: EvalFilter,
     output: int | None,
 ) -> tuple[Evaluation, list[str], Path]:
     import secrets
@@ -148,7 +147,7 @@ def _suite(
 def _compare(
     evals: Evals,
     options: tuple[list[str], str, str | None, str | None],
-    wanted: Wanted,
+    wanted: EvalFilter,
     output: int | None,
 ) -> tuple[Evaluation, list[str], Path]:
     from fleet.app.compute.evaluate import ADDRESS, KEY, Comparison
@@ -208,17 +207,30 @@ def _written(made: Evaluation, junit: Path | None, out: Path | None) -> list[str
             (out / f"{name}.json", json.dumps(data_of(made), indent=1) + "\n"),
             (out / f"{name}.md", page(made)),
         ]
-    return [_write(path, text) for path, text in files]
+    return [_write(made.id, path, text) for path, text in files]
 
 
-def _write(path: Path, text: str) -> str:
-    from fleet.domain.errors import Unavailable
+def _make_room(junit: Path | None, out: Path | None) -> None:
+    """Before anything is asked, which takes long and may cost money."""
+    folders = [("--junit", junit.parent)] if junit else []
+    folders += [("--out", out)] if out else []
+    for option, folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            why = "" if os.access(folder, os.W_OK) else "no permission"
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+        if why:
+            message = f"Results cannot be written to {folder}: {why}."
+            raise Unavailable(message, fix=f"Give another place: {option}.")
 
+
+def _write(made: str, path: Path, text: str) -> str:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise Unavailable(f"{path} cannot be written: {error.strerror}.") from None
+        message = f"{path} cannot be written: {error.strerror}."
+        raise Unavailable(message, fix=f"The results are kept: fleet evals {made}") from None
     return f"Written to {path}."
 
 
@@ -228,7 +240,6 @@ def _write(path: Path, text: str) -> str:
 def evals(*, evaluation: str, limit: int) -> Result:
     """List the kept results of `fleet eval`, newest first, or show one of them."""
     from fleet.cli.compute.eval_views import list_view
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.compute.evals import ListEvals, ShowEval
 
     client = connect()

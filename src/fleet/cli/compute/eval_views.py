@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.cli.terminal.view import Cell, Column, Stack, Table, Text
+from fleet.domain.evals.judge import Agreement
+from fleet.domain.evals.page import dollars, judged_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.app.compute.evaluate import Step
+    from fleet.app.compute.evaluate import EvalStep
     from fleet.cli.terminal.view import Style, Value, View
     from fleet.operations.compute.evals import EvalCase, EvalDetail, EvalModel, EvalRow
 
 STYLES: dict[str, Style] = {"passed": "green", "failed": "red", "asking": "yellow"}
 
 
-def progress(steps: Sequence[Step]) -> View:
+def progress(steps: Sequence[EvalStep]) -> View:
     rows: list[list[Value]] = [
         [
             step.row.model,
@@ -77,7 +79,7 @@ def _comparison(detail: EvalDetail) -> View:
             f"{sum(case.passed for case in model.cases)} of {len(model.cases)}",
             _percent(model.preferred),
             _seconds(model.latency),
-            _dollars(model.cost),
+            dollars(model.cost),
         ]
         for model in detail.models
     ]
@@ -113,11 +115,8 @@ def _figures(case: EvalCase) -> str:
 
 
 def _judged(detail: EvalDetail) -> str:
-    if not detail.judge:
-        return "There was no judge: --judge MODEL asks one for a second opinion."
-    words = f"The judge, {detail.judge}, saw {detail.pairs} pairs of answers without names in both orders: "
-    words += f"the same verdict in {detail.agreed}. Where it and the tests both prefer one answer "
-    return words + f"({detail.decided}), it is the same one in {detail.with_tests}."
+    agreed = Agreement(detail.pairs, detail.agreed, detail.decided, detail.with_tests)
+    return judged_words(detail.judge, agreed)
 
 
 def list_view(rows: Sequence[EvalRow]) -> View:
@@ -137,7 +136,3 @@ def _seconds(count: float) -> str | None:
 
 def _percent(share: float | None) -> str | None:
     return None if share is None else f"{share:.0%}"
-
-
-def _dollars(cost: float | None) -> str:
-    return "unknown" if cost is None else f"${cost:.4f}"

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.frame import group
-from fleet.cli.terminal.view import Cell, Column, Feed, Result, Table, Text
+from fleet.cli.terminal.render import say
+from fleet.cli.terminal.view import Cell, Column, ItemStream, Result, Table, Text
+from fleet.domain.errors import NotFound
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.app.compute.gateway import Answer, Services
+    from fleet.app.compute.gateway import ServiceAnswer, Services
 
 STALE = "LiteLLM and the relay run with another fleet.yaml. Reload them: fleet gateway start"
 
@@ -39,8 +41,7 @@ def install() -> Result:
 def install_litellm(home: Path) -> str:
     """Return its version. Say how large it is before, and how far it is meanwhile."""
     from fleet.app.compute.gateway import environment
-    from fleet.cli.terminal.progress import Progress
-    from fleet.cli.terminal.render import say
+    from fleet.cli.terminal.progress import ProgressLine
 
     directory = environment(home)
     wanted = directory.wanted
@@ -53,25 +54,25 @@ def install_litellm(home: Path) -> str:
         f"LiteLLM {wanted}, which is the gateway, is not installed yet: "
         f"{directory.size}, once, in {directory.where}."
     )
-    with Progress(
+    with ProgressLine(
         f"Installing LiteLLM {wanted}", of=directory.packages, announced=True
     ) as progress:
         return directory.install(lambda what, done: progress.at(what, done=done))
 
 
-def start_services(services: Services) -> list[Answer]:
+def start_services(services: Services) -> list[ServiceAnswer]:
     """Start LiteLLM and the relay; say what is being started, and since when."""
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Starting the gateway") as progress:
+    with ProgressLine("Starting the gateway") as progress:
         return services.start(progress.say)
 
 
 def stop_services(services: Services) -> list[str]:
     """Stop LiteLLM and the relay, after the requests that they are answering."""
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Stopping the gateway, after the requests that it answers"):
+    with ProgressLine("Stopping the gateway, after the requests that it answers"):
         return services.stop()
 
 
@@ -121,14 +122,13 @@ def logs(*, relay: bool, lines: int, follow: bool, config: Path | None) -> Resul
     """Show the gateway's output."""
     from fleet.cli.terminal.tail import follow as following
     from fleet.cli.terminal.tail import last_lines
-    from fleet.domain.errors import NotFound
 
     services = _services(config)
     log = (services.relay if relay else services.gateway).log
     if not log.exists():
         raise NotFound("The gateway has not been started yet.", fix="fleet gateway start")
     if follow:
-        return Result("lines", following(lambda: log, lines, lambda: True), Feed(str))
+        return Result("lines", following(lambda: log, lines, lambda: True), ItemStream(str))
     text = last_lines(log, lines).decode("utf-8", "replace")
     return Result("lines", text.splitlines(), Text(text.rstrip("\n")))
 
@@ -137,7 +137,6 @@ def _services(config: Path | None) -> Services:
     from fleet.app.compute.gateway import Services
     from fleet.cli.setup.config import load_and_warn
     from fleet.config.places import home
-    from fleet.domain.errors import NotFound
 
     loaded = load_and_warn(config)
     if loaded.project_file is None:
@@ -146,7 +145,7 @@ def _services(config: Path | None) -> Services:
     return Services(loaded.fleet, home(os.environ), file.parent, file)
 
 
-def _status(services: Services, answers: list[Answer]) -> Result:
+def _status(services: Services, answers: list[ServiceAnswer]) -> Result:
     rows = [[each.name, _state(each), each.port, _who(each), str(each.log)] for each in answers]
     columns = ("what", "state", Column("port", right=True), "process", Column("log", flexible=True))
     data = {
@@ -159,13 +158,13 @@ def _status(services: Services, answers: list[Answer]) -> Result:
     return Result("gateway", data, Table(columns, rows), notes=notes)
 
 
-def _state(each: Answer) -> Cell:
+def _state(each: ServiceAnswer) -> Cell:
     if each.answers:
         return Cell("ready", "green") if each.record else Cell("not ours", "yellow")
     return Cell("not answering", "red") if each.record else Cell("stopped", "dim")
 
 
-def _who(each: Answer) -> str | None:
+def _who(each: ServiceAnswer) -> str | None:
     if each.record is None:
         return None
     version = f", LiteLLM {each.record.version}" if each.record.version else ""
@@ -174,7 +173,7 @@ def _who(each: Answer) -> str | None:
     return f"pid {each.record.pid}{version}{restarts}"
 
 
-def _data(each: Answer) -> dict[str, Any]:
+def _data(each: ServiceAnswer) -> dict[str, Any]:
     record = each.record
     return {
         "name": each.name,

@@ -10,16 +10,18 @@ import click
 from fleet.app.coders import generate_targets
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.human import counted
+from fleet.cli.terminal.render import can_ask, confirm
 from fleet.cli.terminal.view import Raw, Result, Text
+from fleet.domain.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fleet.app.compute.generate import Generated
     from fleet.config import Loaded
-    from fleet.domain.generated.files import File, Plan
+    from fleet.domain.generated.files import File, WritePlan
 
-SHORT = 37  # `source .env.subagent-fleet && opencode`
+SHORT_COMMAND = 37  # `source .env.subagent-fleet && opencode`
 
 
 @command(config=True)
@@ -50,7 +52,14 @@ def generate(
     Fleet records a hash of each file it writes, so it only replaces or removes files that it wrote
     and that were not edited since.
     """
-    from fleet.app.compute.generate import Generated, files_of, refuse, usual_targets, warnings_of
+    from fleet.app.compute.generate import (
+        Generated,
+        files_of,
+        next_steps,
+        refuse,
+        usual_targets,
+        warnings_of,
+    )
 
     loaded = _fleet(config)
     only = (*targets, *["litellm"] * litellm_only, *["claude"] * claude_only)
@@ -71,7 +80,8 @@ def generate(
         refuse(planned)
         _ensure_key(chosen)
         made.apply(files, planned)
-    return Result("generate", _data(planned), Text(_story(planned, chosen, dry_run)), notes=notes)
+    steps = [] if dry_run else list(next_steps(loaded.fleet, chosen))
+    return Result("generate", _data(planned), Text(_story(planned, steps, dry_run)), notes=notes)
 
 
 @command(config=True)
@@ -83,7 +93,6 @@ def generate(
 def clean(*, out: Path | None, dry_run: bool, yes: bool, config: Path | None) -> Result:
     """Remove the files and skills that Fleet wrote here; edited ones stay."""
     from fleet.app.compute.generate import Generated
-    from fleet.cli.terminal.render import can_ask, confirm
 
     made = Generated(_top(_load(config), config, out))
     paths, edited = made.ours()
@@ -108,8 +117,6 @@ def _load(config: Path | None) -> Loaded:
 
 
 def _fleet(config: Path | None) -> Loaded:
-    from fleet.domain.errors import NotFound
-
     loaded = _load(config)
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
@@ -140,14 +147,12 @@ def _ensure_key(targets: Sequence[str]) -> None:
         ensure_key(home(os.environ))
 
 
-def _data(planned: Plan) -> dict[str, Any]:
+def _data(planned: WritePlan) -> dict[str, Any]:
     others = {name: list(paths) for name, paths in planned._asdict().items() if name != "write"}
     return {"written": [file.path for file in planned.write], **others}
 
 
-def _story(planned: Plan, targets: Sequence[str], dry_run: bool) -> str:  # noqa: FBT001  # a flag as it came
-    from fleet.app.compute.generate import next_steps
-
+def _story(planned: WritePlan, steps: Sequence[tuple[str, str]], dry_run: bool) -> str:  # noqa: FBT001  # a flag as it came
     lines = []
     if planned.write:
         lines.append("Would generate:" if dry_run else "Generated:")
@@ -162,15 +167,15 @@ def _story(planned: Plan, targets: Sequence[str], dry_run: bool) -> str:  # noqa
             lines.append(f"{LEFT[name]} {', '.join(paths)}.")
     if planned.same:
         lines.append(f"Unchanged: {counted(len(planned.same), 'file')}.")
-    if not dry_run and (steps := list(next_steps(targets))):
+    if steps:
         lines += ["", "Next:", *(line for step in steps for line in _step(*step))]
     return "\n".join(lines)
 
 
 def _step(words: str, why: str) -> list[str]:
     """On two lines if it is long: the first of them all should not stand far from its reason."""
-    if len(words) <= SHORT:
-        return [f"  {words:<{SHORT}}  # {why}"]
+    if len(words) <= SHORT_COMMAND:
+        return [f"  {words:<{SHORT_COMMAND}}  # {why}"]
     return [f"  # {why}", f"  {words}"]
 
 
@@ -181,7 +186,7 @@ LEFT = {
 }
 
 
-def _diff(made: Generated, planned: Plan, files: Sequence[File]) -> str:
+def _diff(made: Generated, planned: WritePlan, files: Sequence[File]) -> str:
     from difflib import unified_diff
 
     changed = {file.path for file in planned.write} | {*planned.edited, *planned.foreign}
@@ -189,8 +194,8 @@ def _diff(made: Generated, planned: Plan, files: Sequence[File]) -> str:
     texts |= dict.fromkeys(planned.prune, "")
     parts: list[str] = []
     for path, text in texts.items():
-        there = made.top / path
-        before = there.read_text("utf-8", "replace") if there.exists() else ""
+        target = made.top / path
+        before = target.read_text("utf-8", "replace") if target.exists() else ""
         parts += unified_diff(
             before.splitlines(keepends=True),
             text.splitlines(keepends=True),

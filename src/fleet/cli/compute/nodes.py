@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command, wants_json
-from fleet.cli.terminal.view import Feed, Result, Text
+from fleet.cli.terminal.view import ItemStream, Result, Text
+from fleet.domain.errors import BadInput, NotFound, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
     from fleet.app.compute.nodes import Compute
     from fleet.client import LocalClient
     from fleet.domain.fleet import Fleet, Model, Serving
-    from fleet.domain.nodes.inventory import Seen, Warmth
+    from fleet.domain.nodes.inventory import SeenNode, Warmth
 
 NONE = "No nodes are declared. Declare them under `nodes:` in fleet.yaml."
 WITHIN = 2.3  # seconds for all nodes together; each is connected to within 2
-EVERY = 2.0  # seconds between the looks of `--watch`
+WATCH_SECONDS = 2.0  # seconds between the looks of `--watch`
 TIMEOUT = click.option(
     "--timeout",
     type=click.FloatRange(min=0.1, max=600),
@@ -70,10 +72,11 @@ def discover(  # its options
     whether to add them to fleet.yaml; --write adds them without asking.
     """
     from fleet.cli.compute.views import advice, discovered
-    from fleet.cli.terminal.connect import connect_here
     from fleet.operations.compute.nodes import node_row
 
     client = connect_here(config=config)
+    if ports and not scan:
+        raise BadInput("--port needs --scan.", fix="fleet discover --scan NETWORK --port PORT")
     if scan:
         from fleet.cli.compute.scan import scan_result
 
@@ -102,7 +105,6 @@ def nodes(
     `subagent-fleet status`; `fleet status` ends with it.
     """
     from fleet.cli.compute.views import advice, status_data, status_view
-    from fleet.cli.terminal.connect import connect_here
 
     client = connect_here(config=config)
     fleet = client.loaded.fleet
@@ -112,7 +114,7 @@ def nodes(
     if watch and not wants_json():
         _watch(machines, timeout)
     if watch:
-        return Result("nodes", _looks(machines, timeout), Feed(lambda _: None))
+        return Result("nodes", _looks(machines, timeout), ItemStream(lambda _: None))
     seen, relay = machines.look_around(within=timeout)
     notes = advice(fleet, seen, machines.unsaid)
     view = status_view(fleet, seen, relay)
@@ -129,7 +131,7 @@ def _watch(nodes: Compute, timeout: float) -> NoReturn:
         while True:
             seen, relay = nodes.look_around(within=timeout)
             live.update(status_view(nodes.fleet, seen, relay))
-            time.sleep(EVERY)
+            time.sleep(WATCH_SECONDS)
 
 
 def _looks(nodes: Compute, timeout: float) -> Iterator[dict[str, Any]]:
@@ -140,7 +142,7 @@ def _looks(nodes: Compute, timeout: float) -> Iterator[dict[str, Any]]:
     while True:
         seen, relay = nodes.look_around(within=timeout)
         yield status_data(nodes.fleet, seen, relay)
-        time.sleep(EVERY)
+        time.sleep(WATCH_SECONDS)
 
 
 @command(config=True)
@@ -153,7 +155,6 @@ def warmup(model: str | None, agent: str | None, config: Path | None) -> Result:
     counts as loaded when its node reports it as resident. Exit status 1 if one could not be loaded.
     """
     from fleet.cli.compute.views import warm_view
-    from fleet.cli.terminal.connect import connect_here
     from fleet.operations.compute.nodes import warm_row
 
     nodes = connect_here(config=config).compute()
@@ -180,8 +181,6 @@ def _warm(nodes: Compute, wanted: list[tuple[str, Serving]]) -> list[Warmth]:
 
 
 def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[str, Serving]]:
-    from fleet.domain.errors import BadInput, NotFound
-
     if model and agent:
         raise BadInput("--model and --agent cannot be used together.", fix="Leave one of them out.")
     models: list[Model] = fleet.own_models
@@ -201,8 +200,6 @@ def _wanted(fleet: Fleet, model: str | None, agent: str | None) -> list[tuple[st
 
 
 def named_model(fleet: Fleet, name: str) -> Model:
-    from fleet.domain.errors import NotFound, nearest
-
     declared = fleet.model(name)
     if declared is None:
         known = list(dict.fromkeys(n for model in fleet.models.values() for n in model.names))
@@ -213,13 +210,13 @@ def named_model(fleet: Fleet, name: str) -> Model:
 
 def _write(
     client: LocalClient,
-    seen: list[Seen],
+    seen: list[SeenNode],
     unsaid: frozenset[str],
     data: dict[str, Any],
     thinking: list[str],
 ) -> list[str]:
     """What was written, for a person."""
-    from fleet.config.commands.set import Context, apply, parsed
+    from fleet.config.commands.set import SettingFiles, apply, parsed
     from fleet.config.files.write import write_whole
     from fleet.config.keys import table
     from fleet.config.loader import display_path
@@ -245,7 +242,7 @@ def _write(
     ]
     notes = []
     if kinds and file is not None:
-        context = Context(app.cwd, app.home.path, app.env)
+        context = SettingFiles(app.cwd, app.home.path, app.env)
         apply([parsed(k) for k in kinds], file=file, layer=table.PROJECT, context=context)
         notes.append(f"Written to {display_path(file, app.cwd)}: {', '.join(kinds)}.")
     path = (file.parent if file is not None else app.cwd) / ".subagent-fleet" / "discovery.json"

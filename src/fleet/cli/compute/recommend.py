@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from fleet.app import App
     from fleet.app.compute.recommend import Advising
     from fleet.cli.terminal.view import Value, View
-    from fleet.domain.placement.candidates import Advice, Line, Seat
+    from fleet.domain.placement.candidates import Advice, AgentPlacement, SettingChange
 
 
 @command(config=True)
@@ -30,7 +31,6 @@ def recommend(*, write: bool, config: Path | None) -> Result:
     """
     from fleet.app.compute.benchmark import Benchmarks
     from fleet.app.compute.recommend import Advising
-    from fleet.cli.terminal.connect import connect_here
     from fleet.config.loader import display_path
 
     app = connect_here(config=config).app
@@ -58,13 +58,13 @@ def _change(app: App, advising: Advising, advice: Advice, name: str, *, write: b
     from difflib import unified_diff
 
     from fleet.app.compute.recommend import changes_of
-    from fleet.config.commands.set import Context, apply, rewritten
+    from fleet.config.commands.set import SettingFiles, apply, rewritten
 
     changes = changes_of(advice)
     before = advising.file.read_bytes().decode("utf-8") if advising.file.exists() else ""
     after = rewritten(before, changes, name=name)
     if write:
-        context = Context(app.cwd, app.home.path, app.env)
+        context = SettingFiles(app.cwd, app.home.path, app.env)
         apply(changes, file=advising.file, layer=advising.layer, context=context)
     lines = unified_diff(
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", n=2, lineterm=""
@@ -72,7 +72,7 @@ def _change(app: App, advising: Advising, advice: Advice, name: str, *, write: b
     return "".join(f"{line}\n" for line in lines)
 
 
-def _data(line: Line) -> dict[str, Any]:
+def _data(line: SettingChange) -> dict[str, Any]:
     return {"setting": ".".join(line.path), "was": line.was, "value": line.value, "why": line.why}
 
 
@@ -109,16 +109,16 @@ def _view(advice: Advice, diff: str) -> View:
     return Stack([*parts, ("Agents:", Table(agents, seats)), ("Nodes:", Table(nodes, fillings))])
 
 
-def _heading(line: Line) -> str:
+def _heading(line: SettingChange) -> str:
     value = ", ".join(line.value) if isinstance(line.value, tuple) else line.value
     return f"{'.'.join(line.path)}: {value}"
 
 
-def _quality(seat: Seat) -> str | None:
+def _quality(seat: AgentPlacement) -> str | None:
     return None if seat.quality is None else f"{seat.quality:.0%}"
 
 
-def _turn(seat: Seat) -> str | None:
+def _turn(seat: AgentPlacement) -> str | None:
     return f"{seat.seconds:.3g} s" if seat.seconds else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.cli.terminal.frame import wants_json
+from fleet.cli.terminal.render import can_ask, confirm
 from fleet.cli.terminal.view import Result, Table
 from fleet.domain.errors import BadInput
 
@@ -31,8 +32,6 @@ def scan_result(app: App, where: str, ports: Sequence[int], *, write: bool) -> R
 
 
 def _agreed(servers: Sequence[FoundNode], *, write: bool) -> bool:
-    from fleet.cli.terminal.render import can_ask, confirm
-
     if write or wants_json() or not can_ask():
         return write
     listed = "\n".join(f"  {each.name}: {each.kind} at {each.endpoint}" for each in servers)
@@ -40,7 +39,7 @@ def _agreed(servers: Sequence[FoundNode], *, write: bool) -> bool:
 
 
 def _add(app: App, servers: Sequence[FoundNode]) -> str:
-    from fleet.config.commands.set import Context, apply, parsed
+    from fleet.config.commands.set import SettingFiles, apply, parsed
     from fleet.config.keys import table
     from fleet.config.loader import display_path
 
@@ -52,7 +51,7 @@ def _add(app: App, servers: Sequence[FoundNode]) -> str:
         for each in servers
         for setting, value in (("endpoint", each.endpoint), ("kind", each.kind))
     ]
-    context = Context(app.cwd, app.home.path, app.env)
+    context = SettingFiles(app.cwd, app.home.path, app.env)
     apply(changes, file=file, layer=table.PROJECT, context=context)
     names = ", ".join(each.name for each in servers)
     return f"Added to {display_path(file, app.cwd)}: {names}."

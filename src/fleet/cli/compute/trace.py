@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.frame import command, wants_json
-from fleet.cli.terminal.view import Cell, Feed, Result, Table, Text
+from fleet.cli.terminal.render import room
+from fleet.cli.terminal.view import Cell, ItemStream, Result, Table, Text
+from fleet.domain.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from fleet.cli.terminal.view import Style
@@ -62,13 +64,10 @@ def trace(
     """
     from fleet.app.compute.traces import coming_traces, last_traces, traces_of, wanted
     from fleet.cli.compute.trace_views import line, trace_data
-    from fleet.cli.terminal.render import room
     from fleet.config.places import home
 
     if log_file is not None:
         if agent or node or since or here or explain:
-            from fleet.domain.errors import BadInput
-
             raise BadInput(
                 "--log-file cannot be combined with --agent, --node, --since, --here or --explain.",
                 fix="Leave the other options out.",
@@ -78,7 +77,9 @@ def trace(
     which = wanted(agent, node, since, _project() if here else "")
     if follow:
         coming = map(trace_data, coming_traces(path, which, lines))
-        return Result("trace", coming, Feed(lambda each: line(each, explain=explain, room=room())))
+        return Result(
+            "trace", coming, ItemStream(lambda each: line(each, explain=explain, room=room()))
+        )
     traces = [trace_data(each) for each in last_traces(path, which, lines)]
     if explain and traces:
         texts = [line(each, explain=True, room=room()).text for each in traces]
@@ -110,7 +111,6 @@ def _nothing() -> str:
 def _project() -> str:
     """The directory whose fleet.yaml the relay serves. Raise `NotFound` when there is none here."""
     from fleet.config.places import find_project
-    from fleet.domain.errors import NotFound
 
     project = find_project(Path.cwd())
     if project is None:
@@ -120,14 +120,13 @@ def _project() -> str:
 
 def _log(path: Path, lines: int, *, follow: bool) -> Result:
     from fleet.app.compute.traces import coming_lines, last_lines
-    from fleet.domain.errors import NotFound
 
     if not path.is_file():
         raise NotFound(f"There is no file {path}.", fix="`fleet gateway logs` shows our own.")
     if follow:
-        return Result("log", map(_entry, coming_lines(path, lines)), Feed(_log_line))
+        return Result("log", map(_entry, coming_lines(path, lines)), ItemStream(_log_line))
     entries = [_entry(line) for line in last_lines(path, lines)]
-    return Result("log", entries, Text("") if wants_json() else Feed(_log_line))
+    return Result("log", entries, Text("") if wants_json() else ItemStream(_log_line))
 
 
 def _entry(written: str) -> dict[str, Any]:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.render import say
 from fleet.cli.terminal.view import Column, Result, Stack, Table, Text
+from fleet.domain.errors import NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,8 +42,6 @@ def up(
     """
     from fleet.app.compute.generate import ENV
     from fleet.cli.compute.gateway import install_litellm, start_services
-    from fleet.cli.terminal.connect import connect_here
-    from fleet.cli.terminal.render import say
 
     client = connect_here(config=config)
     nodes, services = client.compute(), _services(client)
@@ -81,7 +82,6 @@ def down(
     Requests that are being answered finish first.
     """
     from fleet.cli.compute.gateway import not_stopped, stop_services
-    from fleet.cli.terminal.connect import connect_here
 
     supervisor, data = _supervisor_stopped(agents=agents, config=config)
     client = connect_here(config=config)
@@ -98,7 +98,6 @@ def down(
 def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict[str, object]]:
     """One that is inside the server goes on with it, unless its agents are to be ended."""
     from fleet.cli.supervisor.run import stop
-    from fleet.domain.errors import Refused
 
     try:
         stopped: Result = click.get_current_context().invoke(stop, agents=agents, config=config)
@@ -116,7 +115,6 @@ def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict
 
 def _services(client: LocalClient) -> Services:
     from fleet.app.compute.gateway import Services
-    from fleet.domain.errors import NotFound
 
     loaded = client.loaded
     if loaded.project_file is None:
@@ -137,10 +135,9 @@ def _supervised(config: Path | None) -> dict[str, Any]:
 def _ask_nodes(nodes: Compute, *, installing: bool) -> dict[str, str]:
     """Say which do not answer, and why, by name. Raise `Unavailable` before something large is loaded for nothing."""
     from fleet.cli.compute.nodes import WITHIN
-    from fleet.cli.terminal.progress import Progress
-    from fleet.domain.errors import Unavailable
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Asking the nodes") as progress:
+    with ProgressLine("Asking the nodes") as progress:
         seen = nodes.survey(within=WITHIN)
         down = [f"{each.node} does not answer: {each.why}." for each in seen if each.up is False]
         if installing and len(down) == len(seen):
@@ -153,7 +150,7 @@ def _ask_nodes(nodes: Compute, *, installing: bool) -> dict[str, str]:
 
 def _warmed(nodes: Compute, silent: Mapping[str, str]) -> list[Warmth]:
     """Each is reported as it is done. A node that did not answer is not waited for."""
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
     from fleet.domain.nodes.inventory import Warmth
 
     models = nodes.fleet.own_models
@@ -167,7 +164,7 @@ def _warmed(nodes: Compute, silent: Mapping[str, str]) -> list[Warmth]:
     warming = nodes.warm(wanted)
     printed: set[int] = set()
     over, until = False, time.monotonic() + WARM_SECONDS
-    with Progress("Loading the models", of=len(wanted)) as progress:
+    with ProgressLine("Loading the models", of=len(wanted)) as progress:
         while not over and time.monotonic() < until:
             over = warming.wait(0.2)
             for number, row in enumerate(warming.rows()):

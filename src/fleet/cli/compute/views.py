@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fleet.cli.terminal.view import Cell, Column, Stack, Table, Text
-from fleet.domain.nodes.inventory import absent
+from fleet.domain.nodes.breaker import shut_off
+from fleet.domain.nodes.inventory import absent, plain_name
 from fleet.domain.nodes.kinds import kind_of
 from fleet.operations.compute.nodes import node_row, nodes_of, relay_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fleet.cli.terminal.view import Style, Value, View
     from fleet.domain.fleet import Fleet
-    from fleet.domain.nodes.inventory import Seen, Warmth
+    from fleet.domain.nodes.inventory import SeenNode, Warmth
     from fleet.operations.compute.nodes import NodeRow
 
 STYLES: dict[str, Style] = {
@@ -30,7 +31,7 @@ STYLES: dict[str, Style] = {
 FOREVER = 2200  # Ollama says of a model that it keeps for ever that it goes in some far century
 
 
-def discovered(fleet: Fleet, seen: Sequence[Seen], *, verbose: bool) -> View:
+def discovered(fleet: Fleet, seen: Sequence[SeenNode], *, verbose: bool) -> View:
     if verbose:
         columns: list[Column | str] = ["node", "status", "kind", "version"]
         columns += [Column("latency", right=True), "endpoint"]
@@ -43,7 +44,7 @@ def discovered(fleet: Fleet, seen: Sequence[Seen], *, verbose: bool) -> View:
     )
 
 
-def _verbose(fleet: Fleet, seen: Seen) -> list[Value]:
+def _verbose(fleet: Fleet, seen: SeenNode) -> list[Value]:
     row = node_row(fleet, seen)
     return [
         seen.node,
@@ -57,23 +58,25 @@ def _verbose(fleet: Fleet, seen: Seen) -> list[Value]:
     ]
 
 
-def _state(seen: Seen) -> Cell:
+def _state(seen: SeenNode) -> Cell:
     return Cell(seen.state, STYLES.get(seen.state, "dim"))
 
 
-def _models(seen: Seen) -> Value:
-    """What it has, or why that is not known."""
+def _models(seen: SeenNode, facts: Mapping[str, Any] | None = None) -> Value:
+    """What it has, and what of it gets no requests; or why that is not known."""
     if seen.inventory is None:
         return Cell(seen.why, "dim")
-    return ", ".join(model.name for model in seen.inventory.held) or Cell("no models yet", "dim")
+    shut = {plain_name(name): f" ({why})" for name, why in shut_off(facts)}
+    named = [model.name + shut.get(plain_name(model.name), "") for model in seen.inventory.held]
+    return ", ".join(named) or Cell("no models yet", "dim")
 
 
-def _latency(seen: Seen) -> str | None:
+def _latency(seen: SeenNode) -> str | None:
     return f"{seen.inventory.latency * 1000:.0f}ms" if seen.inventory else None
 
 
 def advice(
-    fleet: Fleet, seen: Sequence[Seen], unsaid: Collection[str], *, wrote: bool = False
+    fleet: Fleet, seen: Sequence[SeenNode], unsaid: Collection[str], *, wrote: bool = False
 ) -> list[str]:
     """What the settings say that the nodes do not bear out."""
     kinds = {each.node: each.inventory.kind for each in seen if each.inventory is not None}
@@ -93,21 +96,22 @@ def advice(
     ]
 
 
-def status_data(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None) -> dict[str, Any]:
+def status_data(
+    fleet: Fleet, seen: Sequence[SeenNode], relay: dict[str, Any] | None
+) -> dict[str, Any]:
     """What `node.list` replies, too."""
     rows = nodes_of(fleet, seen, relay)
     return {name: getattr(rows, name) for name in ("fleet", "nodes", "routes", "relay")}
 
 
-def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None) -> Stack:
+def status_view(fleet: Fleet, seen: Sequence[SeenNode], relay: dict[str, Any] | None) -> Stack:
     known = relay_nodes(fleet, relay)
     columns: list[Column | str] = ["node", "status", "endpoint", Column("latency", right=True)]
     columns += [Column("busy", right=True), *(["breaker"] if known else [])]
     rows: list[list[Value]] = []
     for each in seen:
         facts = known.get(each.node, {})
-        breaker = str(facts.get("breaker") or "")
-        more = [Cell(breaker, STYLES.get(breaker, ""))] if known else []
+        more = [_breaker(facts)] if known else []
         where = fleet.nodes[each.node].endpoint or None
         rows.append(
             [
@@ -119,7 +123,7 @@ def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None
                 *more,
             ]
         )
-        rows[-1].append(_models(each))
+        rows[-1].append(_models(each, facts))
     table = Table([*columns, Column("models", flexible=True)], rows)
     return Stack(
         [
@@ -130,6 +134,14 @@ def status_view(fleet: Fleet, seen: Sequence[Seen], relay: dict[str, Any] | None
     )
 
 
+def _breaker(facts: Mapping[str, Any]) -> Cell:
+    """Or why a node that is well gets no requests for a while: it asked for that."""
+    breaker, rests = str(facts.get("breaker") or ""), facts.get("resting") or 0
+    if breaker == "closed" and rests >= 1:
+        return Cell(f"resting for {rests:.0f} s: {facts.get('why')}", "yellow")
+    return Cell(breaker, STYLES.get(breaker, ""))
+
+
 def _busy(row: NodeRow) -> str | None:
     """Requests at work, of the slots there are; the relay knows its own, some nodes theirs."""
     if row.busy is None:
@@ -138,7 +150,7 @@ def _busy(row: NodeRow) -> str | None:
     return f"{row.busy}/{row.slots}{more}" if row.slots else f"{row.busy}{more}"
 
 
-def _residents(seen: Sequence[Seen]) -> Table:
+def _residents(seen: Sequence[SeenNode]) -> Table:
     columns: list[Column | str] = ["node", "model", Column("memory", right=True)]
     rows: list[list[Value]] = [
         [each.node, r.name, _size(r.memory), r.context or None, _until(r.until)]
@@ -160,7 +172,7 @@ def _until(until: str) -> str | None:
     return "for ever" if int(year) >= FOREVER else until[:16].replace("T", " ")
 
 
-def _arrows(fleet: Fleet, seen: Sequence[Seen]) -> list[str]:
+def _arrows(fleet: Fleet, seen: Sequence[SeenNode]) -> list[str]:
     """`planner -> mac-mini -> qwen2.5-coder:7b -> claude-haiku-local`, one line per serving."""
     routes = nodes_of(fleet, seen, None).routes
     rows = [(route.agent, route.node, route.upstream) for route in routes]

@@ -14,11 +14,11 @@ from fleet.domain.evals.case import (
     REVIEW,
     STREAMING,
     TOOLS,
-    Call,
     Case,
+    CaseCall,
     Counting,
+    EvalItem,
     Exact,
-    Item,
     Label,
     Number,
     Passing,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 T = TypeVar("T")
-LONGEST = 6000  # tokens of the long document; half of the context if that is less
+LONGEST_DOCUMENT = 6000  # tokens of the long document; half of the context if that is less
 WORDS_PER_TOKEN = 0.7
 FINISH = "End your reply with a line `ANSWER: ` and the number alone."
 
@@ -73,7 +73,7 @@ def _arithmetic(draws: Draws) -> Case:
         top = 29 if sign == "*" else 899
         a, b = draws.between(11, top), draws.between(11, top)
         value = a + b if sign == "+" else a - b if sign == "-" else a * b
-        items.append(Item(f"What is {a} {sign} {b}? {FINISH}", Number(value)))
+        items.append(EvalItem(f"What is {a} {sign} {b}? {FINISH}", Number(value)))
     return Case("arithmetic", ARITHMETIC, tuple(items), need=3)
 
 
@@ -103,7 +103,7 @@ def _code(draws: Draws) -> Case:
     least = draws.between(2, 4)
     words = {"name": f"runs_{draws.between(10, 99)}", "least": least, "more": least + 1}
     words["less"] = least - 1
-    item = Item(CODE_PROMPT.format(**words), Passing(CODE_TESTS.format(**words)))
+    item = EvalItem(CODE_PROMPT.format(**words), Passing(CODE_TESTS.format(**words)))
     return Case("code", CODE, (item,), need=1, output=700)
 
 
@@ -152,15 +152,15 @@ SOUND_PAGES = PAGES.format(start="(number - 1) * size")
 
 def _review() -> Case:
     items = (
-        Item(
+        EvalItem(
             REVIEW_PROMPT.format(contract=PAGES_CONTRACT, code=BROKEN_PAGES),
             Review(sound=False, tests=PAGES_TESTS),
         ),
-        Item(
+        EvalItem(
             REVIEW_PROMPT.format(contract=MEDIAN_CONTRACT, code=MEDIAN),
             Review(sound=False, tests=MEDIAN_TESTS),
         ),
-        Item(
+        EvalItem(
             REVIEW_PROMPT.format(contract=PAGES_CONTRACT, code=SOUND_PAGES),
             Review(sound=True, tests=PAGES_TESTS),
         ),
@@ -194,7 +194,7 @@ Reply with the one word alone."""
 def _classification(draws: Draws) -> Case:
     """By luck 8 of 10 are right in one of 300 runs."""
     items = [
-        Item(TICKET_PROMPT.format(text=text), Label(label, LABELS))
+        EvalItem(TICKET_PROMPT.format(text=text), Label(label, LABELS))
         for label, text in draws.shuffled(TICKETS)[:10]
     ]
     return Case("classification", CLASSIFICATION, tuple(items), need=8, output=128)
@@ -228,7 +228,7 @@ def _reasoning(draws: Draws) -> Case:
         ({"a": queue, "b": minutes, "c": done, "d": new}, queue - minutes * (done - new)),
     )
     items = [
-        Item(f"{text.format(**values)} Think step by step. {FINISH}", Number(value))
+        EvalItem(f"{text.format(**values)} Think step by step. {FINISH}", Number(value))
         for text, (values, value) in zip(REASONING_PROMPTS, sums, strict=True)
     ]
     return Case("reasoning", REASONING, tuple(items), need=2, output=600)
@@ -251,7 +251,7 @@ def _tools(draws: Draws) -> Case:
         build, count = draws.between(1000, 9999), draws.between(11, 99)
         result = f'{{"{outcome}": {count}, "{other}": {draws.between(100, 999)}}}'
         prompt = f"How many tests {outcome} in build {build}? Use a tool to find out. {FINISH}"
-        items.append(Item(prompt, Call("read_build", {"build": build}, result, count)))
+        items.append(EvalItem(prompt, CaseCall("read_build", {"build": build}, result, count)))
     return Case("tool call", TOOLS, tuple(items), need=2, tools=tools)
 
 
@@ -269,7 +269,7 @@ CITIES = ("Lisbon", "Oslo", "Quito", "Hanoi", "Accra", "Perth")
 def _long_context(draws: Draws, context: int) -> Case:
     """Codes for two cities, early and late in the document, among those of others."""
     words, lines = 0, []
-    while words < min(LONGEST, context // 2) * WORDS_PER_TOKEN:
+    while words < min(LONGEST_DOCUMENT, context // 2) * WORDS_PER_TOKEN:
         lines.append(FILLER[draws.between(0, len(FILLER) - 1)])
         words += len(lines[-1].split())
     codes = {city: f"{draws.between(10_000, 99_999)}" for city in draws.shuffled(CITIES)[:4]}
@@ -279,7 +279,7 @@ def _long_context(draws: Draws, context: int) -> Case:
     document = "\n".join(lines)
     late, _, _, early = codes
     items = [
-        Item(
+        EvalItem(
             f"{document}\n\nWhat is the access code of the {city} office? Reply with the code alone.",
             Exact(codes[city]),
         )
@@ -291,4 +291,4 @@ def _long_context(draws: Draws, context: int) -> Case:
 def _streaming(draws: Draws) -> Case:
     first = draws.between(20, 60)
     prompt = f"Count from {first} to {first + 14}, one number on each line, and write nothing else."
-    return Case("streaming", STREAMING, (Item(prompt, Counting(first, first + 14)),), need=1)
+    return Case("streaming", STREAMING, (EvalItem(prompt, Counting(first, first + 14)),), need=1)

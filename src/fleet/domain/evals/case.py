@@ -80,7 +80,7 @@ class Review(NamedTuple):
     tests: str
 
 
-class Call(NamedTuple):
+class CaseCall(NamedTuple):
     """This tool with these arguments; it is answered with `result`, which `value` is read from."""
 
     name: str
@@ -89,10 +89,10 @@ class Call(NamedTuple):
     value: float
 
 
-Check: TypeAlias = Number | Label | Exact | Counting | Passing | Mutants | Review | Call
+Check: TypeAlias = Number | Label | Exact | Counting | Passing | Mutants | Review | CaseCall
 
 
-class Item(NamedTuple):
+class EvalItem(NamedTuple):
     prompt: str
     check: Check
 
@@ -105,7 +105,7 @@ class Case(NamedTuple):
 
     name: str
     job: str
-    items: tuple[Item, ...]
+    items: tuple[EvalItem, ...]
     need: int
     output: int = 256
     system: str = ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.evals.case import (
-    Call,
+    CaseCall,
     Counting,
     Exact,
     Label,
@@ -27,7 +27,7 @@ ANSWER = re.compile(r"(?im)^\W*answer\W*:[\s*_`'\"$(]*(.+)$")  # a minus stays
 THOUGHTS = re.compile(r"(?s)<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 FENCE = re.compile(r"(?ms)^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)")
 FORGIVEN = 1e-9  # of a sum in floating point
-SHORT = 80
+MOST_CHARACTERS = 80
 
 
 class ToolCall(NamedTuple):
@@ -35,7 +35,7 @@ class ToolCall(NamedTuple):
     arguments: Mapping[str, Any]
 
 
-class Reply(NamedTuple):
+class ModelReply(NamedTuple):
     """What a model answered. Times in seconds; `cost` in dollars, None when nobody said."""
 
     text: str
@@ -48,7 +48,7 @@ class Reply(NamedTuple):
     cost: float | None = None
 
 
-class Program(NamedTuple):
+class GradedProgram(NamedTuple):
     """Code that a model wrote, and the tests for it."""
 
     code: str
@@ -74,15 +74,15 @@ class Grade(NamedTuple):
         return self.score >= 1.0
 
 
-Execute: TypeAlias = "Callable[[Program], Ran]"
+Execute: TypeAlias = "Callable[[GradedProgram], Ran]"
 RIGHT = Grade(1.0)
 
 
-def grade(check: Check, reply: Reply, execute: Execute) -> Grade:
-    """Of a `Call`: of the reply after the tool has answered; `right_call` comes before."""
+def grade(check: Check, reply: ModelReply, execute: Execute) -> Grade:
+    """Of a `CaseCall`: of the reply after the tool has answered; `right_call` comes before."""
     text = spoken(reply.text)
     match check:
-        case Number() | Call():
+        case Number() | CaseCall():
             return _number(check, text)
         case Label():
             return _label(check, text)
@@ -91,7 +91,7 @@ def grade(check: Check, reply: Reply, execute: Execute) -> Grade:
         case Counting():
             return _counting(check, text, reply.pieces)
         case Passing():
-            return _share(execute(Program(code_of(text), check.tests)))
+            return _share(execute(GradedProgram(code_of(text), check.tests)))
         case Mutants():
             return _mutants(check, code_of(text), execute)
         case Review():
@@ -118,7 +118,7 @@ def code_of(text: str) -> str:
     return "\n".join(ours) if blocks else text
 
 
-def right_call(check: Call, reply: Reply) -> Grade:
+def right_call(check: CaseCall, reply: ModelReply) -> Grade:
     if not reply.calls:
         return Grade(0.0, f"it called no tool, and wrote {_cut(spoken(reply.text))}")
     call = reply.calls[0]
@@ -130,7 +130,7 @@ def right_call(check: Call, reply: Reply) -> Grade:
     return RIGHT
 
 
-def _number(check: Number | Call, text: str) -> Grade:
+def _number(check: Number | CaseCall, text: str) -> Grade:
     numbers = NUMBER.findall(answer_of(text))
     if not numbers:
         return Grade(0.0, f"no number in {_cut(text)}")
@@ -172,14 +172,14 @@ def _share(ran: Ran) -> Grade:
 
 
 def _mutants(check: Mutants, tests: str, execute: Execute) -> Grade:
-    ran = execute(Program(check.reference, tests))
+    ran = execute(GradedProgram(check.reference, tests))
     if not ran.tests:
         return Grade(0.0, f"it wrote no test that runs: {ran.why}")
     if ran.passed < ran.tests:
         return Grade(0.0, f"a test of its own fails with correct code: {ran.why}")
     caught = 0
     for mutant in check.mutants:
-        ran = execute(Program(mutant, tests))
+        ran = execute(GradedProgram(mutant, tests))
         caught += ran.passed < ran.tests
     total = len(check.mutants)
     why = "" if caught == total else f"its tests notice {caught} of {total} faults"
@@ -195,10 +195,10 @@ def _review(check: Review, text: str, execute: Execute) -> Grade:
         return RIGHT if verdict[1] == "OK" else Grade(0.0, "it complains of code that is right")
     if verdict[1] == "OK":
         return Grade(0.0, "it did not see the fault")
-    grade = _share(execute(Program(code_of(text), check.tests)))
+    grade = _share(execute(GradedProgram(code_of(text), check.tests)))
     return grade if grade.right else Grade(0.0, f"its correction is wrong: {grade.why}")
 
 
 def _cut(text: str) -> str:
     line = " ".join(text.split())
-    return (f"{line[:SHORT]}…" if len(line) > SHORT else line) or "nothing"
+    return (f"{line[:MOST_CHARACTERS]}…" if len(line) > MOST_CHARACTERS else line) or "nothing"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 FIRST, SECOND, TIE, NONE = "A", "B", "TIE", ""
-LONGEST = 6000  # characters of an answer that the judge reads
+LONGEST_ANSWER = 6000  # characters of an answer that the judge reads
 PROMPT = """\
 Two programmers were given the same task. Compare their answers by correctness first, then by
 completeness and by how clear the code is. Length and friendliness do not count. The answers are
@@ -79,7 +79,7 @@ def question(task: str, one: str, other: str, names: Iterable[str]) -> str:
 
 
 def _blind(answer: str, names: Sequence[str]) -> str:
-    text = spoken(answer)[:LONGEST]
+    text = spoken(answer)[:LONGEST_ANSWER]
     for name in names:
         text = re.sub(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", "[name]", text)
     return re.sub(r"(?i)</?(?:answer-[ab]|task)>", "", text) or "(no answer)"

@@ -11,7 +11,8 @@ from fleet.domain.evals.result import FRONTIER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fleet.domain.evals.result import CaseResult, Evaluation, Row
+    from fleet.domain.evals.judge import Agreement
+    from fleet.domain.evals.result import CaseResult, EvalResult, Evaluation
 
 EXPLAINED = (
     "Eight coding tasks, each sent once to every system. The score is the share of the hidden tests "
@@ -44,12 +45,11 @@ def dollars(cost: float | None) -> str:
     return "unknown" if cost is None else f"${cost:.4f}"
 
 
-def judged_words(evaluation: Evaluation) -> str:
+def judged_words(judge: str, agreed: Agreement) -> str:
     """What the judge's second opinion is worth, in one or two sentences."""
-    if not evaluation.judge:
+    if not judge:
         return "There was no judge: --judge MODEL asks one for a second opinion."
-    agreed = evaluation.agreement
-    words = f"The judge, {evaluation.judge}, saw {agreed.pairs} pairs of answers without names, in both "
+    words = f"The judge, {judge}, saw {agreed.pairs} pairs of answers without names, in both "
     words += f"orders, and gave the same verdict in {agreed.agreed}. "
     if not agreed.decided:
         return words + "In none of these do it and the tests both prefer one answer."
@@ -83,10 +83,10 @@ def _sums(evaluation: Evaluation) -> str:
 
 
 def _judged(evaluation: Evaluation) -> str:
-    return f"{judged_words(evaluation)} A verdict that changes with the order counts for nobody."
+    return f"{judged_words(evaluation.judge, evaluation.agreement)} A verdict that changes with the order of the answers does not count."
 
 
-def _by_task(rows: Sequence[Row]) -> str:
+def _by_task(rows: Sequence[EvalResult]) -> str:
     tasks = [case.case for case in rows[0].cases] if rows else []
     columns = {row.name: {case.case: case for case in row.cases} for row in rows}
     return _table(
@@ -99,7 +99,7 @@ def _figures(case: CaseResult) -> str:
     return f"{percent(case.score)}, {case.seconds:.1f} s, {dollars(case.cost)}"
 
 
-def _reasons(rows: Sequence[Row]) -> str:
+def _reasons(rows: Sequence[EvalResult]) -> str:
     failed = [(row.name, case.case, case.why) for row in rows for case in row.cases if case.why]
     if not failed:
         return "Every answer passed all tests."
@@ -107,7 +107,7 @@ def _reasons(rows: Sequence[Row]) -> str:
     return _table(("system", "task", "the first thing that failed"), quoted)
 
 
-def _cases(rows: Sequence[Row]) -> str:
+def _cases(rows: Sequence[EvalResult]) -> str:
     lines = [
         (
             row.model,

@@ -12,7 +12,7 @@ from fleet.domain.evals.judge import Agreement, Opinion
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fleet.domain.evals.grade import Grade, Reply
+    from fleet.domain.evals.grade import Grade, ModelReply
 
 SUITE, FRONTIER = "suite", "frontier"
 
@@ -37,7 +37,7 @@ class CaseResult(NamedTuple):
         return not self.why
 
 
-class Row(NamedTuple):
+class EvalResult(NamedTuple):
     """One model where it answered: on a node, or at a hosted API, whose `node` is empty."""
 
     model: str
@@ -80,7 +80,7 @@ class Evaluation(NamedTuple):
     suite: str
     seed: int
     isolation: str
-    rows: tuple[Row, ...]
+    rows: tuple[EvalResult, ...]
     judge: str = ""
     opinions: tuple[Opinion, ...] = ()
     agreement: Agreement = Agreement()
@@ -91,7 +91,12 @@ class Evaluation(NamedTuple):
 
 
 def case_result(
-    name: str, job: str, need: int, grades: Sequence[Grade], replies: Sequence[Reply], why: str = ""
+    name: str,
+    job: str,
+    need: int,
+    grades: Sequence[Grade],
+    replies: Sequence[ModelReply],
+    why: str = "",
 ) -> CaseResult:
     """`why`: why the case could not be asked to its end; its other items then count as wrong."""
     items = len(grades)
@@ -115,8 +120,8 @@ def case_result(
     )
 
 
-def quality(rows: Iterable[Row]) -> dict[tuple[str, str], dict[str, float]]:
-    """By a node's address and its name for the model: the mean score of each job.
+def quality(rows: Iterable[EvalResult]) -> dict[tuple[str, str], dict[str, float]]:
+    """The mean score of each job, by a node's address and its name for the model.
 
     `rows`: the newest first. The newest result of a case counts.
     """
@@ -147,7 +152,7 @@ def data_of(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _row_data(row: Row) -> dict[str, Any]:
+def _row_data(row: EvalResult) -> dict[str, Any]:
     cases = [
         {k: round(v, 6) if isinstance(v, float) else v for k, v in case._asdict().items()}
         | {"passed": case.passed}
@@ -157,8 +162,8 @@ def _row_data(row: Row) -> dict[str, Any]:
     return row._asdict() | {"agents": list(row.agents), "cases": cases} | sums | {"cost": row.cost}
 
 
-def _row(data: Mapping[str, Any]) -> Row:
-    return Row(
+def _row(data: Mapping[str, Any]) -> EvalResult:
+    return EvalResult(
         str(data["model"]),
         str(data["node"]),
         str(data["url"]),
@@ -169,7 +174,7 @@ def _row(data: Mapping[str, Any]) -> Row:
 
 
 def evaluation_of(data: Mapping[str, Any]) -> Evaluation | None:
-    """None when it is not ours, or damaged."""
+    """The evaluation in this file; None when it is not ours, or damaged."""
     try:
         rows = tuple(map(_row, data["rows"]))
         opinions = tuple(Opinion(*(str(o[k]) for k in Opinion._fields)) for o in data["opinions"])
@@ -183,7 +188,7 @@ def evaluation_of(data: Mapping[str, Any]) -> Evaluation | None:
 
 
 def junit(evaluation: Evaluation) -> str:
-    """As CI servers read it: a suite for each model on a node, a test for each case."""
+    """The results as CI servers read them: a suite for each model on a node, a test for each case."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>', "<testsuites>"]
     for row in evaluation.rows:
         failures = len(row.cases) - row.passed

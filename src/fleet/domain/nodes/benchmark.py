@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 
-class Sample(NamedTuple):
+class SpeedSample(NamedTuple):
     """One request: `first` is the seconds until the first part of its reply."""
 
     timing: Timing
@@ -49,7 +49,7 @@ def key_of(row: Measured) -> Key:
     return row.url, row.upstream
 
 
-def summed(row: Measured, fresh: Sequence[Sample], again: Sequence[Sample]) -> Measured:
+def summed(row: Measured, fresh: Sequence[SpeedSample], again: Sequence[SpeedSample]) -> Measured:
     """The medians of several requests: one that was disturbed does not move them."""
     timings = [sample.timing for sample in fresh]
     return row._replace(
@@ -107,7 +107,7 @@ def data_of(row: Measured) -> dict[str, Any]:
 
 
 def row_of(data: Mapping[str, Any]) -> Measured | None:
-    """None when the data is not a row of ours, or damaged."""
+    """The row in this data; None when it is not one of ours, or damaged."""
     usual = Measured("", "", "", "")._asdict()
     given = {name: data.get(name, value) for name, value in usual.items()}
     good = all(

@@ -1,8 +1,8 @@
 """Whether requests may go to a node, or to one model of it: a fold over the results of earlier ones.
 
 A node that cannot be reached is shut off at once. A model that answers with errors is shut off after
-several of them, one that is silent while another node answers at once, and the node's other models
-go on. A busy one is never shut off. What is shut off is probed, less and less often; when it answers
+several of them; one that is silent while another node answers, and one that the node does not have or
+gives to nobody without another key, at once. The node's other models go on. A busy one is never shut off. What is shut off is probed, less and less often; when it answers
 a probe, it gets one request, then a few, then all.
 """
 
@@ -10,8 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
+from fleet.base.loose_json import mapping
 from fleet.domain.data import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WINDOW, FAILURES = 5, 3  # shut off after 3 failures among the last 5 answers
 FIRST_PROBE, LAST_PROBE = 0.5, 5.0  # seconds; the longest is how late a return is noticed
@@ -27,13 +32,14 @@ class State(StrEnum):
     GENTLE = "gentle"
 
 
-class Result(StrEnum):
+class NodeResult(StrEnum):
     """The result of a request, as far as its node caused it."""
 
     GOOD = "good"
     UNREACHABLE = "unreachable"  # the connection was refused or timed out
     FAILED = "failed"  # it answered with a server error, or closed the connection early
     BUSY = "busy"
+    UNFIT = "unfit"  # it refused the key, has no credit left, or lacks the model
     SILENT = "silent"  # it said nothing, and meanwhile another node answered the same request
 
 
@@ -46,6 +52,7 @@ class Breaker:
     next_probe: float = 0.0
     passed: int = 0  # good answers since it came back
     busy_until: float = 0.0
+    busy_why: str = ""
     refusals: int = 0  # times in a row that it was too busy
     pauses: tuple[float, float] = (
         FIRST_PROBE,
@@ -54,31 +61,31 @@ class Breaker:
 
 
 def of_model() -> Breaker:
-    """For one model of a node."""
+    """The breaker of one model of a node."""
     return Breaker(pauses=(FIRST_TRIAL, LAST_TRIAL))
 
 
 def after(
-    breaker: Breaker, result: Result, *, now: float, why: str = "", rest: float = 0.0
+    breaker: Breaker, result: NodeResult, *, now: float, why: str = "", rest: float = 0.0
 ) -> Breaker:
     """`rest`: for how many seconds a busy node asked for no more requests."""
     match result:
-        case Result.UNREACHABLE:
+        case NodeResult.UNREACHABLE:
             return _opened(breaker, now, why or "it cannot be reached")
-        case Result.SILENT:
-            return _opened(breaker, now, why or "it is silent")
-        case Result.BUSY:
+        case NodeResult.SILENT | NodeResult.UNFIT:
+            return _opened(breaker, now, why or f"it is {result}")
+        case NodeResult.BUSY:
             if now < breaker.busy_until and not rest:
                 return breaker  # from a request that was sent before it rested
             pause = rest or BUSY * 2 ** min(breaker.refusals, 16)
             tired = replace(breaker, refusals=breaker.refusals + 1)
-            return resting(tired, now + min(pause, LONGEST_BUSY))
-        case Result.FAILED:
+            return resting(replace(tired, busy_why=why), now + min(pause, LONGEST_BUSY))
+        case NodeResult.FAILED:
             recent = (*breaker.recent, False)[-WINDOW:]
             if breaker.state is State.GENTLE or recent.count(False) >= FAILURES:
                 return _opened(breaker, now, why or "it fails")
             return replace(breaker, recent=recent)
-        case Result.GOOD:
+        case NodeResult.GOOD:
             return _good(breaker)
 
 
@@ -106,6 +113,15 @@ def allowed(breaker: Breaker, slots: int, now: float) -> int:
     if now < breaker.busy_until:
         return 0
     return min(slots, 1 + breaker.passed) if breaker.state is State.GENTLE else slots
+
+
+def shut_off(facts: object) -> Iterator[tuple[str, str]]:
+    """The models of a node that get no request now, and why, by what the relay's status says of it."""
+    node = mapping(facts)
+    for upstream, each in mapping(node.get("servings")).items():
+        shut = [of for of in (mapping(each), node) if of.get("breaker") == State.OPEN]
+        if shut:
+            yield upstream, f"shut off: {shut[0].get('why')}"
 
 
 def _good(breaker: Breaker) -> Breaker:

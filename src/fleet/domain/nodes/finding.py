@@ -18,7 +18,7 @@ MOST_ADDRESSES = 1024
 SHARED = ipaddress.ip_network("100.64.0.0/10")  # Tailscale's addresses
 
 
-class Machine(NamedTuple):
+class ProbedAddress(NamedTuple):
     """`port`: where its server is; 0: not known, so the usual ones are tried."""
 
     name: str
@@ -35,8 +35,8 @@ class FoundNode(NamedTuple):
     by: str  # how it was found: tailscale, mdns, or the network
 
 
-def machines_of_tailscale(status: object) -> list[Machine]:
-    """From `tailscale status --json`: this machine and the peers that are online."""
+def machines_of_tailscale(status: object) -> list[ProbedAddress]:
+    """This machine and the peers that are online, read from `tailscale status --json`."""
     top = mapping(status)
     peers = [mapping(peer) for peer in mapping(top.get("Peer")).values()]
     rows = [mapping(top.get("Self")), *(peer for peer in peers if peer.get("Online") is True)]
@@ -47,11 +47,11 @@ def machines_of_tailscale(status: object) -> list[Machine]:
         usable = [a for a in listed if re.fullmatch(r"[0-9.]+", a)]
         if usable:
             name = string(row.get("DNSName")).split(".")[0] or string(row.get("HostName"))
-            machines.append(Machine(name, usable[0]))
+            machines.append(ProbedAddress(name, usable[0]))
     return machines
 
 
-def machines_of_network(text: str) -> list[Machine]:
+def machines_of_network(text: str) -> list[ProbedAddress]:
     """Raise `BadInput` unless it is a private network of at most so many addresses."""
     try:
         network = ipaddress.ip_network(text, strict=False)
@@ -68,10 +68,10 @@ def machines_of_network(text: str) -> list[Machine]:
             f"{network} has {network.num_addresses} addresses; at most {MOST_ADDRESSES} are scanned.",
             fix="Name a smaller network, such as 192.168.1.0/24.",
         )
-    return [Machine("", str(address)) for address in network.hosts()]
+    return [ProbedAddress("", str(address)) for address in network.hosts()]
 
 
-def node_name(machine: Machine, port: int, taken: Collection[str]) -> str:
+def node_name(machine: ProbedAddress, port: int, taken: Collection[str]) -> str:
     """A name that fleet.yaml takes and that no other node has."""
     plain = machine.name or f"node-{machine.address}"
     base = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-").lower() or "node"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet, Serving
 
 
-class Held(NamedTuple):
+class NodeModel(NamedTuple):
     """A model that a node can serve; 0 or empty where the node does not tell."""
 
     name: str
@@ -32,10 +32,10 @@ class Resident(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """None: this kind of node does not report it."""
+    """A field that is None: this kind of node does not report it."""
 
     kind: str
-    held: tuple[Held, ...] = ()
+    held: tuple[NodeModel, ...] = ()
     resident: tuple[Resident, ...] | None = None
     version: str = ""
     latency: float = 0.0  # seconds to its first answer
@@ -44,7 +44,7 @@ class Inventory(NamedTuple):
     slots: int | None = None  # requests that it takes at once
 
 
-class Seen(NamedTuple):
+class SeenNode(NamedTuple):
     """The result of one look at a node. `up` is None when the node was not asked; see `why`."""
 
     node: str
@@ -87,7 +87,7 @@ def resident(inventory: Inventory, upstream: str) -> Resident | None:
     return next((r for r in inventory.resident or () if same_name(r.name, upstream)), None)
 
 
-def absent(fleet: Fleet, seen: Sequence[Seen]) -> list[tuple[str, Serving]]:
+def absent(fleet: Fleet, seen: Sequence[SeenNode]) -> list[tuple[str, Serving]]:
     """The declared models that a node which answered does not have, with their names."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     models = fleet.own_models
@@ -106,7 +106,7 @@ KV_BYTES = {"f16": 2.0, "q8_0": 1.0, "q4_0": 0.5}
 WINDOWED = {"gemma3": (6, 0), "gptoss": (2, 4096), "gpt-oss": (2, 4096)}
 
 
-class Shape(NamedTuple):
+class ModelShape(NamedTuple):
     """The figures of a model that decide how much memory it needs, from `/api/show`."""
 
     kv_heads: tuple[int, ...]  # of every layer; 0 for a recurrent layer
@@ -136,8 +136,8 @@ class Memory(NamedTuple):
 MOST_LAYERS, MOST_COUNTED = 10_000, 1e9
 
 
-def shape_of(info: Mapping[str, Any]) -> Shape | None:
-    """From `model_info`, whose keys begin with the architecture; None when figures are missing."""
+def shape_of(info: Mapping[str, Any]) -> ModelShape | None:
+    """Read `model_info`, whose keys begin with the architecture; None when figures are missing."""
     arch = str(info.get("general.architecture", ""))
 
     def number(key: str, otherwise: int = 0) -> int:
@@ -152,7 +152,7 @@ def shape_of(info: Mapping[str, Any]) -> Shape | None:
     every, window = WINDOWED.get(arch, (1, 0))
     inner, state = number("ssm.inner_size"), number("ssm.state_size")
     groups, conv = number("ssm.group_count"), number("ssm.conv_kernel")
-    return Shape(
+    return ModelShape(
         _kv_heads(info.get(f"{arch}.attention.head_count_kv", heads), layers),
         key,
         value,
@@ -178,7 +178,7 @@ def _counted(value: object, otherwise: int = 0) -> int:
     return int(value)
 
 
-def cache_bytes(shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16") -> int:
+def cache_bytes(shape: ModelShape, context: int, *, parallel: int = 1, kv: str = "f16") -> int:
     """Bytes for the keys and values of the whole context, for `parallel` requests at once."""
     total = 0.0
     for layer, heads in enumerate(shape.kv_heads):
@@ -191,12 +191,12 @@ def cache_bytes(shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16
     return int(total)
 
 
-def _windowed(shape: Shape, context: int, parallel: int) -> int:
+def _windowed(shape: ModelShape, context: int, parallel: int) -> int:
     return min(context * parallel, parallel * shape.window + BATCH)
 
 
 def memory(
-    weights: int, shape: Shape, context: int, *, parallel: int = 1, kv: str = "f16"
+    weights: int, shape: ModelShape, context: int, *, parallel: int = 1, kv: str = "f16"
 ) -> Memory:
     """The memory that a model needs with this context; `weights` is its size on disk."""
     wide = shape.embedding + shape.vocabulary
@@ -205,7 +205,7 @@ def memory(
     return Memory(weights, cache_bytes(shape, context, parallel=parallel, kv=kv), graph)
 
 
-def learned(model: Held, loaded: Resident) -> float | None:
+def learned(model: NodeModel, loaded: Resident) -> float | None:
     """Measured bytes per token of context: better than a formula, once the model was loaded."""
     if not model.size or not loaded.context or loaded.memory <= model.size:
         return None

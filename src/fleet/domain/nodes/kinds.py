@@ -6,6 +6,7 @@ benchmark and the stand-in `fleet.testing.fake_node` read the row.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 OLLAMA, OPENAI, ANTHROPIC = "ollama", "openai", "anthropic"  # the wire formats
 HOSTED = "hosted"  # the gateway itself speaks to it, so no wire of ours
 MODELS = "/v1/models"  # every kind lists its models there
+HOST = r"[a-z]+://(?:[^@/]*@)?([^:/]+)"  # of an address
+MOST_DRAG = 0.5  # of a server that batches
 
 
 class Pages(NamedTuple):
@@ -66,6 +69,11 @@ class NodeKind(NamedTuple):
         return self.health or MODELS
 
     @property
+    def batches(self) -> bool:
+        """Whether it works on many requests at once, which hardly slow each other down."""
+        return self.drag < MOST_DRAG
+
+    @property
     def is_ollama(self) -> bool:
         """Whether it has Ollama's own API, by which models are pulled, loaded and unloaded."""
         return OLLAMA in self.wires
@@ -75,7 +83,7 @@ class NodeKind(NamedTuple):
         return not (self.address or self.hosted)
 
     def headers(self, key: str) -> dict[str, str]:
-        """By which it knows its clients."""
+        """The headers by which a node of this kind knows its clients."""
         named = {self.key_header: key} if self.key_header else {"authorization": f"Bearer {key}"}
         return dict(self.more_headers) | (named if key else {})
 
@@ -157,6 +165,12 @@ def kind_at(host: str | None) -> str:
     """The kind whose company has its API at that host; empty when it is another host."""
     hosts = {kind.address.split("/")[2]: name for name, kind in KINDS.items() if kind.address}
     return hosts.get(host or "", "")
+
+
+def costs_money(node: Node) -> bool:
+    """Whether it is the API of a company, which sends a bill."""
+    host = re.match(HOST, node.endpoint.lower())
+    return not node.endpoint or kind_of(node.kind).hosted or bool(host and kind_at(host[1]))
 
 
 def wire_of(node: Node) -> str:

@@ -2,13 +2,15 @@
 
 A request is not bound to a node before that node has room: it goes where its answer will come soonest,
 and may keep waiting for a fast node while a slow one is free. Those of the same priority take turns by
-agent and by conversation; who waits long enough goes before a higher priority.
+agent and by conversation, also where one slot serves them all; who waits long enough goes before a
+higher priority.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple, dataclass
@@ -23,14 +25,14 @@ AGEING = 5.0  # seconds of waiting that lift a request by one priority
 
 
 @dataclass(frozen=True, slots=True)
-class Ticket:
+class LineTicket:
     """A waiting request. `number` is its order of arrival; `choices` the servings it may use."""
 
     number: int
     priority: int  # lower first
     prompt: int
     output: int
-    choices: tuple[Choice, ...]
+    choices: tuple[ServingChoice, ...]
     waited: float = 0.0  # seconds
     agent: str = ""
     conversation: str = ""
@@ -59,13 +61,13 @@ class Room:
             return 0.0
         return sorted(self.taken)[len(self.taken) - self.slots]
 
-    def take(self, seconds: float, *, now: bool = True) -> None:
+    def take(self, seconds: float, *, at_once: bool = True) -> None:
         self.taken.append(seconds)
-        self.at_work += now
+        self.at_work += at_once
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServingRoom:
     """The room of a serving, and that of its node."""
 
     serving: Room
@@ -86,75 +88,107 @@ class Place:
     def take(self, seconds: float) -> None:
         free = self.free
         for room in (self.serving, self.node):
-            room.take(seconds, now=free)
+            room.take(seconds, at_once=free)
 
 
-class Choice(NamedTuple):
+class ServingChoice(NamedTuple):
     outlook: NodeOutlook
-    place: Place
+    place: ServingRoom
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where a ticket will go; `now`: there is room already. `limited`: its agent has enough."""
+    """Where a ticket will go; `at_once`: there is room already. `limited`: its agent has enough."""
 
-    ticket: Ticket
+    ticket: LineTicket
     route: Route
-    now: bool
+    at_once: bool
     limited: bool = False
 
 
-def turns(line: Iterable[Ticket], at_work: Mapping[str, int] | None = None) -> list[Turn]:
+class Served(NamedTuple):
+    """Who has had how much already.
+
+    `at_work`: by agent, the requests that nodes work on. `idle`: seconds since the last turn, of an
+    agent under `(agent, "")`, of its conversation under `(agent, conversation)`.
+    """
+
+    at_work: Mapping[str, int] = MappingProxyType({})
+    idle: Mapping[tuple[str, str], float] = MappingProxyType({})
+
+
+NOBODY = Served()
+
+
+def turns(line: Iterable[LineTicket], served: Served = NOBODY) -> list[Turn]:
     """The turns in order. This fills the rooms of the tickets, so the caller must not reuse them."""
     ordered = []
-    working = Counter(at_work or {})
-    for ticket in ranked(line, at_work or {}):
-        here = [
-            replace(s, wait=s.wait + there.wait(), beside=s.beside + there.beside)
-            for s, there in ticket.choices
+    working = Counter(served.at_work)
+    for ticket in ranked(line, served):
+        servings = [
+            replace(s, wait=s.wait + room.wait(), beside=s.beside + room.beside)
+            for s, room in ticket.choices
         ]
-        chosen = route(here, prompt=ticket.prompt, output=ticket.output)
-        there = next((p for s, p in ticket.choices if s.node == chosen.node), None)
+        chosen = route(servings, prompt=ticket.prompt, output=ticket.output)
+        room = next((p for s, p in ticket.choices if s.node == chosen.node), None)
         limited = bool(ticket.limit) and working[ticket.agent] >= ticket.limit
-        may = there is not None and not on_hold(ticket) and not limited
-        goes = may and there is not None and there.free
-        ordered.append(Turn(ticket, chosen, now=goes, limited=limited))
+        may = room is not None and not on_hold(ticket) and not limited
+        goes = may and room is not None and room.free
+        ordered.append(Turn(ticket, chosen, at_once=goes, limited=limited))
         working[ticket.agent] += goes
-        if may and there is not None:
-            there.take(chosen.chosen.total)
+        if may and room is not None:
+            room.take(chosen.chosen.total)
     return ordered
 
 
-def ranked(line: Iterable[Ticket], at_work: Mapping[str, int]) -> list[Ticket]:
-    """In the order in which they may go. `at_work`: by agent, the requests that nodes work on.
+def ranked(line: Iterable[LineTicket], served: Served = NOBODY) -> list[LineTicket]:
+    """In the order in which they may go.
 
+    Within a priority agents take turns, and so do the conversations of one. A priority ages with those
+    of it that wait, whoever of them goes: else an agent with a long line would always go first.
     A request that is on hold comes after all others of its priority, and does not go yet.
     """
-    arrived = sorted(line, key=lambda ticket: ticket.number)
+    by_priority: dict[int, list[LineTicket]] = {}
+    for ticket in sorted(line, key=lambda each: each.number):
+        by_priority.setdefault(ticket.priority, []).append(ticket)
+    keyed = []
+    for priority, tickets in by_priority.items():
+        waits = sorted((ticket.waited - ticket.hold for ticket in tickets), reverse=True)
+        for waited, (turn, ticket) in zip(waits, _by_turns(tickets, served), strict=True):
+            keyed.append(((older(priority, waited), *turn), ticket))
+    keyed.sort(key=lambda each: each[0])
+    return [ticket for _, ticket in keyed]
+
+
+def _by_turns(
+    tickets: Iterable[LineTicket], served: Served
+) -> list[tuple[tuple[bool, int, float, int], LineTicket]]:
+    """The tickets of one priority in the order of their turns, with what that order is by."""
     talks: Counter[tuple[str, str]] = Counter()
     by_talk = []
-    for ticket in arrived:
+    for ticket in tickets:
         talk = (ticket.agent, ticket.conversation)
-        by_talk.append((talks[talk], ticket.number, ticket))
+        by_talk.append((talks[talk], -_without_turn(ticket, talk, served), ticket.number, ticket))
         talks[talk] += 1
-    agents = Counter(at_work)
-    keys = {}
-    for _, number, ticket in sorted(by_talk, key=lambda each: each[:2]):
-        keys[number] = (aged(ticket), on_hold(ticket), agents[ticket.agent], number)
+    agents = Counter(served.at_work)
+    keyed = []
+    for _, _, number, ticket in sorted(by_talk, key=lambda each: each[:3]):
+        since = _without_turn(ticket, (ticket.agent, ""), served)
+        keyed.append(((on_hold(ticket), agents[ticket.agent], -since, number), ticket))
         agents[ticket.agent] += 1
-    return sorted(arrived, key=lambda ticket: keys[ticket.number])
+    return sorted(keyed, key=lambda each: each[0])
 
 
-def aged(ticket: Ticket) -> int:
-    """Its priority, and one less for each `AGEING` seconds: nobody waits for ever."""
-    return older(ticket.priority, ticket.waited - ticket.hold)
+def _without_turn(ticket: LineTicket, who: tuple[str, str], served: Served) -> float:
+    """Seconds for which an agent, or a conversation, has waited and had no turn."""
+    return min(ticket.waited, served.idle.get(who, ticket.waited))
 
 
 def older(priority: int, waited: float) -> int:
     return priority - int(max(0.0, waited) / AGEING)
 
 
-def on_hold(ticket: Ticket) -> bool:
+def on_hold(ticket: LineTicket) -> bool:
     return ticket.waited < ticket.hold
 
 
@@ -162,6 +196,6 @@ def remaining(expected: float, elapsed: float) -> float:
     return max(expected - elapsed, elapsed * OVERDUE, 0.01)
 
 
-def with_first(choices: Iterable[Choice], node: str) -> tuple[Choice, ...]:
+def with_first(choices: Iterable[ServingChoice], node: str) -> tuple[ServingChoice, ...]:
     """`choices` with the given node first, so that it wins a draw."""
     return tuple(sorted(choices, key=lambda choice: choice.outlook.node != node))

@@ -43,7 +43,7 @@ def read(line: str) -> LogEntry:
 
 
 def display_text(entry: LogEntry) -> str:
-    """As one line, and its traceback below."""
+    """The record as one line, and its traceback below."""
     head = " ".join(part for part in (entry.at, entry.level, entry.text) if part)
     return "\n    ".join([head, *entry.detail.splitlines()])
 

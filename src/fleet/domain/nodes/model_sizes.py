@@ -14,7 +14,7 @@ BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b\b", re.IGNORECASE)
 
 
 def spoken_of(models: Iterable[Model], memory: Mapping[str, int]) -> dict[str, str]:
-    """By model: `your small model`, `your big model`, or `your model NAME`.
+    """What to call each model: `your small model`, `your big model`, or `your model NAME`.
 
     `memory`: the bytes of the resident models. When one is missing, the number in names such as
     `qwen2.5-coder:7b` decides; without either, no model is called small or big.

@@ -48,12 +48,12 @@ class Strangers:
     queue: float = 0.0  # seconds that one of ours waited inside the node behind others
     queued_at: float = 0.0
 
-    def seen(self, there: Occupancy, ours: int, now: float) -> Strangers:
+    def seen(self, occupancy: Occupancy, ours: int, now: float) -> Strangers:
         """After a look. `ours`: how many of its requests are ours, at most."""
-        count = max(0, there.busy + there.waiting - ours)
+        count = max(0, occupancy.busy + occupancy.waiting - ours)
         kept = self.since[max(0, len(self.since) - count) :]
         since = (*kept, *[now] * (count - len(kept)))
-        return replace(self, since=since, most=there.most)
+        return replace(self, since=since, most=occupancy.most)
 
     def queued(self, seconds: float, now: float) -> Strangers:
         """After a reply of a node without a page: how long ours waited in it, as far as it says."""

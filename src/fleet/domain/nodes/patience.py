@@ -5,13 +5,18 @@ from __future__ import annotations
 from fleet.domain.data import NamedTuple
 
 MEASURED, GUESSED = (3.0, 2.0), (4.0, 8.0)  # times what is expected, and seconds more
+SURE = 1.5  # times what it takes at most, at the speed that is known
 RECENT = 600.0  # seconds since a model was last asked for; then it is asked for again, likely
 
 
-def first_byte_limit(expected: float, *, measured: bool) -> float:
-    """Seconds until its first byte is late; `expected` is for loading and for reading the prompt."""
+def first_byte_limit(expected: float, *, measured: bool, reread: float = 0.0) -> float:
+    """Seconds until its first byte is late.
+
+    `expected` is for loading and for reading the prompt, and for writing where a reply comes in one
+    piece. `reread`: for reading what should be in its cache. A node may have lost that, and is not stuck.
+    """
     times, more = MEASURED if measured else GUESSED
-    return times * expected + more
+    return max(times * expected, SURE * (expected + reread)) + more
 
 
 class Cold(NamedTuple):

@@ -15,22 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 CHARACTERS = 4  # in a token, about
+MOST_STEPS = 2000  # steps of a prompt; each is compared with those of the others
 ALIVE = 600.0  # seconds after which a conversation is not expected to come back
 RETURNS = 2  # prompts that one eviction costs: the one evicted, and the next one that it evicts
 
 
-class Step(NamedTuple):
+class PromptStep(NamedTuple):
     """A prompt up to the end of one of its parts."""
 
     mark: bytes
     tokens: int
 
 
-class Kept(NamedTuple):
+class KeptPrompt(NamedTuple):
     """The last prompt of a conversation in a slot, and when it was used."""
 
     owner: str
-    prompt: tuple[Step, ...]
+    prompt: tuple[PromptStep, ...]
     at: float
 
     @property
@@ -38,18 +39,28 @@ class Kept(NamedTuple):
         return self.prompt[-1].tokens if self.prompt else 0
 
 
-def steps(parts: Iterable[bytes]) -> tuple[Step, ...]:
-    hashes = []
+def steps(parts: Iterable[bytes]) -> tuple[PromptStep, ...]:
+    """The first `MOST_STEPS` of its parts, and the whole of it."""
+    marks: list[PromptStep] = []
+    last: PromptStep | None = None
     so_far, size = hashlib.blake2b(digest_size=12), 0
     for part in parts:
-        so_far.update(len(part).to_bytes(8, "big") + part)
+        so_far.update(len(part).to_bytes(8, "big"))
+        so_far.update(part)
         size += len(part)
-        hashes.append(Step(so_far.copy().digest(), size // CHARACTERS))
-    return tuple(hashes)
+        last = None
+        if len(marks) < MOST_STEPS:
+            last = PromptStep(so_far.copy().digest(), size // CHARACTERS)
+            marks.append(last)
+    if size and last is None:
+        marks.append(PromptStep(so_far.digest(), size // CHARACTERS))
+    return tuple(marks)
 
 
-def common(one: Sequence[Step], other: Sequence[Step]) -> int:
+def common(one: Sequence[PromptStep], other: Sequence[PromptStep]) -> int:
     """How many tokens at the beginning both share."""
+    if not one or not other or one[0].mark != other[0].mark:
+        return 0  # as good as always, and this is asked for each slot of each node
     shared = 0
     for a, b in zip(one, other, strict=False):
         if a.mark != b.mark:
@@ -58,17 +69,25 @@ def common(one: Sequence[Step], other: Sequence[Step]) -> int:
     return shared
 
 
-def cached(kept: Iterable[Kept], prompt: Sequence[Step]) -> int:
+def cached(kept: Iterable[KeptPrompt], prompt: Sequence[PromptStep]) -> int:
     return max((common(each.prompt, prompt) for each in kept), default=0)
 
 
-def has_room(kept: Sequence[Kept], owner: str, prompt: Sequence[Step], slots: int) -> bool:
+def has_room(
+    kept: Sequence[KeptPrompt], owner: str, prompt: Sequence[PromptStep], slots: int
+) -> bool:
     """Whether this prompt would take a slot that no other conversation has."""
     return len(_without(kept, owner, prompt)) < max(1, slots)
 
 
 def evicted(
-    kept: Sequence[Kept], owner: str, prompt: Sequence[Step], slots: int, now: float, *, spare: bool
+    kept: Sequence[KeptPrompt],
+    owner: str,
+    prompt: Sequence[PromptStep],
+    slots: int,
+    now: float,
+    *,
+    spare: bool,
 ) -> float:
     """How many tokens others would have to read again because this prompt took a slot.
 
@@ -85,18 +104,20 @@ def evicted(
 
 
 def remember(
-    kept: Sequence[Kept], owner: str, prompt: tuple[Step, ...], slots: int, now: float
-) -> list[Kept]:
+    kept: Sequence[KeptPrompt], owner: str, prompt: tuple[PromptStep, ...], slots: int, now: float
+) -> list[KeptPrompt]:
     """A longer form of a conversation replaces the shorter, another one the oldest."""
     others = sorted(_without(kept, owner, prompt), key=lambda each: each.at)
-    return [*others, Kept(owner, prompt, now)][-max(1, slots) :]
+    return [*others, KeptPrompt(owner, prompt, now)][-max(1, slots) :]
 
 
-def _without(kept: Sequence[Kept], owner: str, prompt: Sequence[Step]) -> list[Kept]:
+def _without(
+    kept: Sequence[KeptPrompt], owner: str, prompt: Sequence[PromptStep]
+) -> list[KeptPrompt]:
     """Without the earlier form of the same conversation."""
     return [each for each in kept if not _continues(each, owner, prompt)]
 
 
-def _continues(old: Kept, owner: str, prompt: Sequence[Step]) -> bool:
+def _continues(old: KeptPrompt, owner: str, prompt: Sequence[PromptStep]) -> bool:
     shared = common(old.prompt, prompt)
     return shared == old.tokens or (old.owner == owner and shared * 2 > old.tokens)

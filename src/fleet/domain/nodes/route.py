@@ -46,6 +46,7 @@ class Estimate:
     cached: int = 0
     evict: float = 0.0
     weight: float = 1.0  # 2: it is chosen as if it answered twice as fast
+    reread: float = 0.0  # more, if what should be cached is not
 
     @property
     def total(self) -> float:
@@ -108,4 +109,5 @@ def _estimate(serving: NodeOutlook, prompt: int, output: int) -> Estimate:
         min(prompt, serving.cached),
         serving.evicted / serving.prefill if serving.prefill else 0.0,
         serving.weight,
+        (prompt - fresh) / serving.prefill * slow if serving.prefill else 0.0,
     )

@@ -22,7 +22,7 @@ Value = str | int | float | bool
 GOOD = frozenset({Ending.SUCCEEDED, Ending.ASKED, Ending.YIELDED})
 
 
-class Span(NamedTuple):
+class TraceSpan(NamedTuple):
     """Times are UTC microseconds. `error`: why it failed; empty: it did not.
 
     `trace`, `id`, `parent`: names, from which a collector's ids are made.
@@ -44,9 +44,9 @@ def trace_of(task: Task) -> str:
     return f"{task.project}\n{task.id}\n{task.created_at}"
 
 
-def of_task(task: Task) -> Span:
+def of_task(task: Task) -> TraceSpan:
     failed = task.state in {TaskState.FAILED, TaskState.CANCELLED}
-    return Span(
+    return TraceSpan(
         f"task {task.id}",
         trace_of(task),
         task.id,
@@ -66,11 +66,11 @@ def of_task(task: Task) -> Span:
     )
 
 
-def of_run(task: Task, run: Run) -> Span:
+def of_run(task: Task, run: Run) -> TraceSpan:
     outcome, choice = run.outcome, run.choice
     ending = outcome.ending if outcome else Ending.LOST
     usage = outcome.usage if outcome else None
-    return Span(
+    return TraceSpan(
         f"invoke_agent {choice.agent}",
         trace_of(task),
         run.id,
@@ -96,10 +96,10 @@ def of_run(task: Task, run: Run) -> Span:
     )
 
 
-def of_request(trace: Trace, task: Task | None) -> Span:
+def of_request(trace: Trace, task: Task | None) -> TraceSpan:
     """`task`: that of the run that sent it; None: a person's program did."""
     name = f"{trace.at}\n{trace.agent}\n{trace.session}\n{trace.node}"
-    return Span(
+    return TraceSpan(
         f"chat {trace.model}",
         trace_of(task) if task else f"{trace.source.project}\n{name}",
         name,

@@ -22,6 +22,7 @@ PREFILL, DECODE, LOAD = 300.0, 25.0, 8.0  # assumed for a machine without measur
 OUTPUT = 200.0  # tokens that a reply is assumed to have before the first one
 ALONE = 0.25  # others at work, on average; with fewer it was alone
 CROWDED = 0.5  # with more, a speed says how much they slow each other down
+MISSED = 3.0  # times slower than known; then its cache was gone, likely, and it read all of it
 HOPE = 1.3  # how much faster than the best an unknown node may be: enough to be tried once
 
 
@@ -29,6 +30,7 @@ HOPE = 1.3  # how much faster than the best an unknown node may be: enough to be
 class Timing:
     """Tokens and seconds of one request; zero is unknown. `read` leaves out cached tokens.
 
+    `uncached`: the tokens that it read if nothing was cached, where what was cached is only our guess.
     `beside`: how many others were at work on the node, on average.
     """
 
@@ -38,6 +40,7 @@ class Timing:
     writing: float = 0.0
     loading: float = 0.0
     beside: float = 0.0
+    uncached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,10 @@ def after(pace: Pace, timing: Timing) -> Pace:
     slow = slowdown(1.0 if pace.drag is None else pace.drag, timing.beside)
     prefill, decode, load, drag = pace.prefill, pace.decode, pace.load, pace.drag
     if timing.read >= FEWEST and timing.reading > BRIEFEST:
-        prefill = mean(prefill, timing.read / timing.reading * slow)
+        speed = timing.read / timing.reading * slow
+        if speed * MISSED < prefill and timing.uncached:
+            speed = min(prefill, timing.uncached / timing.reading * slow)
+        prefill = mean(prefill, speed)
     # A short reply is a poor measurement, but better than a guess.
     if timing.written and timing.writing > BRIEFEST and (timing.written >= FEWEST or not decode):
         speed = timing.written / timing.writing

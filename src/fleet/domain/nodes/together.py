@@ -20,7 +20,7 @@ def together(fleets: Mapping[str, Fleet]) -> Fleet:
     A machine has one state in the relay, whatever each project calls it. Raise `Refused` where two
     projects mean different things by one name: a request carries only the name.
     """
-    merged = _Merged()
+    merged = _MergedFleets()
     for project, fleet in fleets.items():
         merged.add(project, fleet)
     first = next(iter(fleets.values()))
@@ -32,7 +32,7 @@ def together(fleets: Mapping[str, Fleet]) -> Fleet:
 
 
 def owners(fleets: Mapping[str, Fleet]) -> dict[str, str]:
-    """By model: the one project that has it; empty when several do."""
+    """By model, the one project that has it; empty when several do."""
     known: dict[str, str] = {}
     for project, fleet in fleets.items():
         for name in fleet.models:
@@ -40,7 +40,7 @@ def owners(fleets: Mapping[str, Fleet]) -> dict[str, str]:
     return known
 
 
-class _Merged:
+class _MergedFleets:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.models: dict[str, Model] = {}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 SERVER_ERROR = 500  # the first status that blames the server
+NOT_SERVED = {401, 402, 404, 429}  # the key, the credit, the model or the quota is at fault
 FARTHEST = 2.5e17  # microseconds: the year 9892; NaN is not below it either
 WORDS = ("agent", "session", "model", "wire", "node", "upstream")
 TIMES = ("wait", "ttft", "total")  # the keys of `Times` in a line, in their order
@@ -25,14 +26,14 @@ AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 OF_THE_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 
 
-class Source(NamedTuple):
+class TraceSource(NamedTuple):
     """The run that sent it, and the directory of the fleet.yaml it belongs to; each may be unknown."""
 
     run: str = ""
     project: str = ""
 
 
-class Tokens(NamedTuple):
+class TokenCounts(NamedTuple):
     prompt: int = 0
     output: int = 0
     cached: int = 0
@@ -61,8 +62,8 @@ class Trace:
     wire: str = ""
     node: str = ""
     upstream: str = ""
-    source: Source = field(default_factory=Source)
-    tokens: Tokens = field(default_factory=Tokens)
+    source: TraceSource = field(default_factory=TraceSource)
+    tokens: TokenCounts = field(default_factory=TokenCounts)
     times: Times = field(default_factory=Times)
     cost: float | None = None
     retries: int = 0
@@ -97,11 +98,13 @@ class Trace:
     def is_fault_of_nodes(self) -> bool:
         """Whether it was not answered, or not to its end, though nothing was wrong with it."""
         refused = self.outcome == "refused" and self.status >= SERVER_ERROR
-        broken = self.outcome == "failed" and not 400 <= self.status < SERVER_ERROR
-        return refused or broken
+        bad_request = 400 <= self.status < SERVER_ERROR and self.status not in NOT_SERVED
+        broken = self.outcome == "failed" and not bad_request
+        late = self.outcome == "cancelled" and bool(self.error)  # its client lost patience
+        return refused or broken or late
 
 
-class Wanted(NamedTuple):
+class TraceFilter(NamedTuple):
     """A filter of traces; empty and 0: any."""
 
     agent: str = ""
@@ -131,7 +134,7 @@ def written(trace: Trace) -> str:
 
 
 def read(line: str | bytes) -> Trace | None:
-    """None when the line is not a trace: it was torn, or another program or a person wrote it."""
+    """The trace in a line; None when it was torn, or another program or a person wrote it."""
     try:
         fields = json.loads(line)
     except ValueError:
@@ -144,8 +147,8 @@ def read(line: str | bytes) -> Trace | None:
     return Trace(
         at=fields["at"],
         **{name: _word(fields.get(name)) for name in WORDS},
-        source=Source(*(_word(fields.get(name)) for name in Source._fields)),
-        tokens=Tokens(*(_whole(fields.get(f"{name}_tokens")) for name in Tokens._fields)),
+        source=TraceSource(*(_word(fields.get(name)) for name in TraceSource._fields)),
+        tokens=TokenCounts(*(_whole(fields.get(f"{name}_tokens")) for name in TokenCounts._fields)),
         times=Times(*(_number(fields.get(name)) for name in TIMES)),
         cost=_number(cost) if isinstance(cost, (int, float)) else None,
         retries=_whole(fields.get("retries")),
@@ -155,7 +158,7 @@ def read(line: str | bytes) -> Trace | None:
     )
 
 
-def chosen(lines: Iterable[str | bytes], wanted: Wanted) -> Iterator[Trace]:
+def chosen(lines: Iterable[str | bytes], wanted: TraceFilter) -> Iterator[Trace]:
     for line in lines:
         trace = read(line)
         if trace is not None and wanted.takes(trace):

@@ -34,7 +34,7 @@ SCORED = 3.0  # doing a job twice as well counts as much as three doublings of t
 WORST = 0.05  # a score that counts as zero
 
 
-class Machine(NamedTuple):
+class CandidateNode(NamedTuple):
     """`up`: it answered. `loads`: it fetches and loads models on request, as Ollama does."""
 
     name: str
@@ -44,7 +44,7 @@ class Machine(NamedTuple):
     wire: str = "ollama"
 
 
-class Spot(NamedTuple):
+class ModelOnNode(NamedTuple):
     """One model on one node, now or possibly. `guessed`: by another model's speed there."""
 
     pace: Pace = Pace()
@@ -70,7 +70,7 @@ class Stock(NamedTuple):
     upstream: str
     alias: str
     context: int
-    spots: Mapping[str, Spot]
+    spots: Mapping[str, ModelOnNode]
     needs: Callable[[int], int] | None = None  # bytes for a given context; None: unknown
     billions: float = 0.0  # of parameters; 0: unknown
     tools: bool | None = None
@@ -93,7 +93,7 @@ class Stock(NamedTuple):
         return sum(self.quality[job] for job in jobs) / len(jobs)
 
 
-class Wish(NamedTuple):
+class AgentWish(NamedTuple):
     """An agent. `least`: the context that its program needs."""
 
     agent: str
@@ -114,7 +114,7 @@ class Wish(NamedTuple):
         return WEIGHTS.get(self.role, OTHER)
 
 
-class Line(NamedTuple):
+class SettingChange(NamedTuple):
     """A change of one value in fleet.yaml: the new value, the old one (None: not set), and why."""
 
     path: tuple[str, ...]
@@ -123,7 +123,7 @@ class Line(NamedTuple):
     why: str
 
 
-class Seat(NamedTuple):
+class AgentPlacement(NamedTuple):
     """Where an agent's requests will go; `seconds` for a turn there, 0: unknown."""
 
     agent: str
@@ -143,17 +143,20 @@ class Filling(NamedTuple):
 
 
 class Advice(NamedTuple):
-    lines: tuple[Line, ...] = ()
+    lines: tuple[SettingChange, ...] = ()
     notes: tuple[str, ...] = ()
-    seats: tuple[Seat, ...] = ()
+    seats: tuple[AgentPlacement, ...] = ()
     fillings: tuple[Filling, ...] = ()
 
 
-class Draft:
+class PlacementDraft:
     """What has been decided so far."""
 
     def __init__(
-        self, machines: Mapping[str, Machine], models: Sequence[Stock], wishes: Sequence[Wish]
+        self,
+        machines: Mapping[str, CandidateNode],
+        models: Sequence[Stock],
+        wishes: Sequence[AgentWish],
     ) -> None:
         self.machines, self.wishes = machines, wishes
         self.models = {model.name: model for model in models}
@@ -161,7 +164,7 @@ class Draft:
         self.contexts = {model.name: model.context for model in models}
         self.uses = {wish.agent: wish.model for wish in wishes}
         self.hopeless: set[str] = set()  # models that fit nowhere, with whatever context
-        self.lines: list[Line] = []
+        self.lines: list[SettingChange] = []
         self.notes: list[str] = []
 
     def demand(self, name: str) -> float:
@@ -177,28 +180,30 @@ class Draft:
 
     def best(self, name: str) -> str:
         """The node that answers soonest by its measurements, which the relay would choose."""
-        spots = {node: self.models[name].spots.get(node, Spot()) for node in self.nodes[name]}
+        spots = {
+            node: self.models[name].spots.get(node, ModelOnNode()) for node in self.nodes[name]
+        }
         return min(spots, key=lambda n: (spots[n].guessed, spots[n].seconds or float("inf")))
 
     def took(self, name: str) -> float:
         """Seconds that a turn takes on its best node; 0: unknown."""
-        return self.models[name].spots.get(self.best(name), Spot()).seconds
+        return self.models[name].spots.get(self.best(name), ModelOnNode()).seconds
 
 
-def room(machine: Machine) -> str:
+def room(machine: CandidateNode) -> str:
     if not machine.memory:
         return f"{machine.name} has it already (how much memory it has is not known)"
     return f"{machine.name} has room for it ({gigabytes(machine.memory)})"
 
 
 def pull(model: Stock, node: str) -> str:
-    if model.spots.get(node, Spot()).held:
+    if model.spots.get(node, ModelOnNode()).held:
         return ""
     return f" It has to be fetched: `ollama pull {model.upstream}` there."
 
 
 def span(model: Stock, node: str) -> str:
-    spot = model.spots.get(node, Spot())
+    spot = model.spots.get(node, ModelOnNode())
     if not spot.seconds:
         return "a time that was not measured"
     return f"{'about ' * spot.guessed}{spot.seconds:.3g} s"

@@ -14,11 +14,11 @@ from fleet.domain.placement.candidates import (
     WORST,
     WORTH,
     Advice,
-    Draft,
+    AgentPlacement,
     Filling,
-    Line,
-    Seat,
-    Spot,
+    ModelOnNode,
+    PlacementDraft,
+    SettingChange,
     listed,
     pull,
     room,
@@ -29,20 +29,20 @@ from fleet.domain.placement.solver import fits, options, place, shrink
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fleet.domain.placement.candidates import Machine, Stock, Wish
+    from fleet.domain.placement.candidates import AgentWish, CandidateNode, Stock
 
 
 def recommend(
-    machines: Mapping[str, Machine], models: Sequence[Stock], wishes: Sequence[Wish]
+    machines: Mapping[str, CandidateNode], models: Sequence[Stock], wishes: Sequence[AgentWish]
 ) -> Advice:
-    draft = Draft(machines, models, wishes)
+    draft = PlacementDraft(machines, models, wishes)
     shrink(draft)
     place(draft)
     _choose(draft)
     _spread(draft)
     _say_unknown(draft)
     seats = [
-        Seat(
+        AgentPlacement(
             wish.agent,
             name := draft.uses[wish.agent],
             draft.nodes[name],
@@ -63,39 +63,41 @@ def recommend(
     return Advice(tuple(draft.lines), tuple(draft.notes), tuple(seats), tuple(fillings))
 
 
-def _choose(draft: Draft) -> None:
+def _choose(draft: PlacementDraft) -> None:
     """The model of each agent: a better one for agents that write, a faster one for planners.
 
     How good it is says `fleet eval`; where it has not asked all of them, their size does.
     """
     for wish in draft.wishes:
         worth = _Worth(draft, wish)
-        now = draft.models.get(wish.model)
-        if now is None or not worth.of(now):
+        current = draft.models.get(wish.model)
+        if current is None or not worth.of(current):
             continue
         able = [
             model
             for model in draft.models.values()
             if worth.of(model) and not (wish.tools and model.tools is False)
         ]
-        least = min(wish.least, draft.contexts[now.name])
+        least = min(wish.least, draft.contexts[current.name])
         wide = [model for model in able if draft.contexts[model.name] >= least]
-        best, wanted = worth.best(now, wide), worth.best(now, able)
+        best, wanted = worth.best(current, wide), worth.best(current, able)
         if wanted not in wide:
             draft.notes.append(
                 f"{wanted.name} would be better for {wish.agent}, but a context of "
                 f"{draft.contexts[wanted.name]} is too small for its program."
             )
-        if best is not now:
+        if best is not current:
             draft.uses[wish.agent] = best.name
-            why = _because(draft, wish, now, best, is_scored=worth.is_scored)
-            draft.lines.append(Line(("agents", wish.agent, "model"), best.name, wish.model, why))
+            why = _because(draft, wish, current, best, is_scored=worth.is_scored)
+            draft.lines.append(
+                SettingChange(("agents", wish.agent, "model"), best.name, wish.model, why)
+            )
 
 
 class _Worth:
     """What each model is worth to one agent."""
 
-    def __init__(self, draft: Draft, wish: Wish) -> None:
+    def __init__(self, draft: PlacementDraft, wish: AgentWish) -> None:
         self._draft, self._wish = draft, wish
         measured = [model for model in draft.models.values() if draft.took(model.name)]
         self.is_scored = all(model.quality_at(wish.jobs) is not None for model in measured)
@@ -110,34 +112,36 @@ class _Worth:
             return 100.0 + better * SCORED * log(max(quality, WORST)) - faster * log(took)
         return 100.0 + better * log(model.billions) - faster * log(took) if model.billions else None
 
-    def best(self, now: Stock, able: Sequence[Stock]) -> Stock:
+    def best(self, current: Stock, able: Sequence[Stock]) -> Stock:
         """The best model if it is clearly better, or if the present one cannot call tools."""
-        best = max(able, key=lambda model: self.of(model) or 0.0, default=now)
-        gain = (self.of(best) or 0.0) - (self.of(now) or 0.0)
-        unable = self._wish.tools and now.tools is False
-        return best if unable or gain > max(self._wish.weights) * WORTH else now
+        best = max(able, key=lambda model: self.of(model) or 0.0, default=current)
+        gain = (self.of(best) or 0.0) - (self.of(current) or 0.0)
+        unable = self._wish.tools and current.tools is False
+        return best if unable or gain > max(self._wish.weights) * WORTH else current
 
 
-def _because(draft: Draft, wish: Wish, now: Stock, best: Stock, *, is_scored: bool) -> str:
-    where, there = draft.best(best.name), draft.best(now.name)
-    times = f"a turn takes {span(best, where)} with {best.name} on {where}"
-    times += f", {span(now, there)} with {now.name} on {there}"
-    if wish.tools and now.tools is False:
-        return f"{now.name} cannot call tools, and {best.name} can; {times}."
+def _because(
+    draft: PlacementDraft, wish: AgentWish, current: Stock, best: Stock, *, is_scored: bool
+) -> str:
+    best_node, current_node = draft.best(best.name), draft.best(current.name)
+    times = f"a turn takes {span(best, best_node)} with {best.name} on {best_node}"
+    times += f", {span(current, current_node)} with {current.name} on {current_node}"
+    if wish.tools and current.tools is False:
+        return f"{current.name} cannot call tools, and {best.name} can; {times}."
     article = "An" if wish.role.startswith(tuple("aeiou")) else "A"
     who = f"{article} {wish.role}" if wish.role else f"The agent {wish.agent}"
-    good, was = best.quality_at(wish.jobs), now.quality_at(wish.jobs)
+    good, was = best.quality_at(wish.jobs), current.quality_at(wish.jobs)
     if is_scored and good is not None and was is not None:
-        scores = f"{best.name} scores {good:.0%} at its jobs, {now.name} {was:.0%}"
+        scores = f"{best.name} scores {good:.0%} at its jobs, {current.name} {was:.0%}"
         gains = "a better model" if good > was else "a quick answer"
         return f"{who} gains most by {gains}: {scores}, and {times}."
-    sizes = f"{best.billions:.3g} billion parameters against {now.billions:.3g}"
-    if best.billions > now.billions:
+    sizes = f"{best.billions:.3g} billion parameters against {current.billions:.3g}"
+    if best.billions > current.billions:
         return f"{who} gains most by a large model: {best.name} has {sizes}, and {times}."
     return f"{who} gains most by a quick answer: {times}."
 
 
-def _spread(draft: Draft) -> None:
+def _spread(draft: PlacementDraft) -> None:
     """What answers when a node is down: a second copy, or else another model."""
     users = [(sum(u == name for u in draft.uses.values()), name) for name in draft.models]
     for agents, name in sorted(users, key=lambda pair: -pair[0]):
@@ -152,7 +156,7 @@ def _spread(draft: Draft) -> None:
             _fall_back(draft, model)
 
 
-def _second(draft: Draft, model: Stock) -> str:
+def _second(draft: PlacementDraft, model: Stock) -> str:
     """The fastest node with room for one more copy, or none."""
     if model.name in draft.hopeless:
         return ""
@@ -164,31 +168,33 @@ def _second(draft: Draft, model: Stock) -> str:
         and draft.machines[node].up
         and fits(draft.machines[node], need, draft.used(node))
     ]
-    return min(able, key=lambda n: model.spots.get(n, Spot()).seconds or float("inf"), default="")
+    return min(
+        able, key=lambda n: model.spots.get(n, ModelOnNode()).seconds or float("inf"), default=""
+    )
 
 
-def _copied(draft: Draft, model: Stock, node: str) -> list[Line]:
+def _copied(draft: PlacementDraft, model: Stock, node: str) -> list[SettingChange]:
     first = draft.nodes[model.name][0]
     why = f"Only {first} serves {model.name}; {room(draft.machines[node])}, so that {node} "
     why += f"answers when {first} is down or at work.{pull(model, node)}"
     if not model.keys:
-        return [Line(("models", model.name, "servings", node), model.upstream, None, why)]
+        return [SettingChange(("models", model.name, "servings", node), model.upstream, None, why)]
     key = f"{model.name}-{node}"
     same = f"The same as {model.name}, so that both are one model."
-    lines = [Line(("models", key, "node"), node, None, why)]
+    lines = [SettingChange(("models", key, "node"), node, None, why)]
     lines += [
-        Line(("models", key, name), value, None, same)
+        SettingChange(("models", key, name), value, None, same)
         for name, value in (("upstream", model.upstream), ("alias", model.alias))
     ]
     alike = f"As {model.name} has it: a request must fit wherever it lands."
-    lines.append(Line(("models", key, "context"), draft.contexts[model.name], None, alike))
+    lines.append(SettingChange(("models", key, "context"), draft.contexts[model.name], None, alike))
     return lines + [
-        Line(("models", key, name), value, None, f"As {model.name} has it.")
+        SettingChange(("models", key, name), value, None, f"As {model.name} has it.")
         for name, value in model.rest
     ]
 
 
-def _fall_back(draft: Draft, model: Stock) -> None:
+def _fall_back(draft: PlacementDraft, model: Stock) -> None:
     first = draft.nodes[model.name][0]
     others = [
         other
@@ -210,15 +216,17 @@ def _fall_back(draft: Draft, model: Stock) -> None:
     why += f"{best.name} on {where} "
     key = model.keys[0] if model.keys else model.name
     draft.models[model.name] = model._replace(fallbacks=(best.name,))
-    draft.lines.append(Line(("models", key, "fallbacks"), (best.name,), None, f"{why}answers."))
+    draft.lines.append(
+        SettingChange(("models", key, "fallbacks"), (best.name,), None, f"{why}answers.")
+    )
 
 
-def _elsewhere(draft: Draft, model: Stock, first: str) -> list[str]:
+def _elsewhere(draft: PlacementDraft, model: Stock, first: str) -> list[str]:
     """The nodes that could answer with this model while the node `first` is down."""
     return [n for n in draft.nodes[model.name] if n != first and draft.machines[n].up]
 
 
-def _leads_to(draft: Draft, name: str) -> set[str]:
+def _leads_to(draft: PlacementDraft, name: str) -> set[str]:
     reached, todo = set(), [name]
     while todo:
         each = todo.pop()
@@ -228,7 +236,7 @@ def _leads_to(draft: Draft, name: str) -> set[str]:
     return reached
 
 
-def _say_unknown(draft: Draft) -> None:
+def _say_unknown(draft: PlacementDraft) -> None:
     serving = dict.fromkeys(node for nodes in draft.nodes.values() for node in nodes)
     down = [node for node in serving if not draft.machines[node].up]
     if down:
@@ -259,6 +267,6 @@ def _say_unknown(draft: Draft) -> None:
         )
 
 
-def _has_memory(draft: Draft, node: str) -> bool:
-    """Also true for a node that loads nothing on request: there it does not matter."""
+def _has_memory(draft: PlacementDraft, node: str) -> bool:
+    """Whether its memory is known; true for a node that loads nothing on request, where it does not matter."""
     return bool(draft.machines[node].memory) or not draft.machines[node].loads

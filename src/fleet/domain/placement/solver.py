@@ -11,8 +11,8 @@ from fleet.domain.placement.candidates import (
     SHORTEST,
     UNKNOWN,
     WORTH,
-    Line,
-    Spot,
+    ModelOnNode,
+    SettingChange,
     gigabytes,
     pull,
     room,
@@ -20,26 +20,26 @@ from fleet.domain.placement.candidates import (
 )
 
 if TYPE_CHECKING:
-    from fleet.domain.placement.candidates import Draft, Machine, Stock
+    from fleet.domain.placement.candidates import CandidateNode, PlacementDraft, Stock
 
 
-def options(draft: Draft, model: Stock) -> list[str]:
+def options(draft: PlacementDraft, model: Stock) -> list[str]:
     """Nodes that could serve the model, the present one first; memory is checked later."""
-    here = draft.machines[model.nodes[0]]
-    names = [here.name]
+    current = draft.machines[model.nodes[0]]
+    names = [current.name]
     for machine in draft.machines.values():
-        spot = model.spots.get(machine.name, Spot())
+        spot = model.spots.get(machine.name, ModelOnNode())
         fetched = machine.loads and bool(machine.memory) and model.needs is not None
-        if machine is not here and machine.up and machine.wire == here.wire:
+        if machine is not current and machine.up and machine.wire == current.wire:
             names += [machine.name] if spot.held or fetched else []
     return names
 
 
-def fits(machine: Machine, need: int, used: int = 0) -> bool:
+def fits(machine: CandidateNode, need: int, used: int = 0) -> bool:
     return not machine.memory or not need or used + need <= machine.memory
 
 
-def shrink(draft: Draft) -> None:
+def shrink(draft: PlacementDraft) -> None:
     """Give a model that fits nowhere the largest context with which it fits."""
     for name, model in draft.models.items():
         if model.movable and any(
@@ -61,12 +61,12 @@ def shrink(draft: Draft) -> None:
         draft.contexts[name] = context
         why += f"; with {context} it needs {gigabytes(model.need(context))}."
         draft.lines += [
-            Line(("models", key, "context"), context, model.context, why)
+            SettingChange(("models", key, "context"), context, model.context, why)
             for key in model.keys or (name,)
         ]
 
 
-def place(draft: Draft) -> None:
+def place(draft: PlacementDraft) -> None:
     """Choose the best placement in which every node has all of its models in memory at once."""
     order = sorted(draft.models.values(), key=lambda m: -draft.need(m.name))
     states: list[tuple[float, dict[str, int], dict[str, str]]] = [(0.0, {}, {})]
@@ -93,39 +93,39 @@ def place(draft: Draft) -> None:
         _order(draft, model)
 
 
-def _cost(draft: Draft, model: Stock, node: str) -> float:
+def _cost(draft: PlacementDraft, model: Stock, node: str) -> float:
     """The cost of this node, compared with the present one."""
     if node == model.nodes[0]:
         return 0.0
-    here, there = (model.spots.get(n, Spot()) for n in (model.nodes[0], node))
+    current, target = (model.spots.get(n, ModelOnNode()) for n in (model.nodes[0], node))
     change = UNKNOWN
-    if here.seconds and there.seconds:
-        change = log(there.seconds / here.seconds)
+    if current.seconds and target.seconds:
+        change = log(target.seconds / current.seconds)
         change = (
-            max(change, 0.0) if there.guessed else change
+            max(change, 0.0) if target.guessed else change
         )  # a guess is no reason to move a model
     return draft.demand(model.name) * (change + WORTH)
 
 
-def _move(draft: Draft, model: Stock, node: str) -> list[Line]:
-    here, there = draft.machines[model.nodes[0]], draft.machines[node]
+def _move(draft: PlacementDraft, model: Stock, node: str) -> list[SettingChange]:
+    current, target = draft.machines[model.nodes[0]], draft.machines[node]
     need = draft.need(model.name)
-    others = draft.used(here.name) - need
-    if not fits(here, need, others):
+    others = draft.used(current.name) - need
+    if not fits(current, need, others):
         beside = f" beside its other models ({gigabytes(others)})" if others else ""
-        why = f"{model.name} needs {gigabytes(need)} with its context, which {here.name} "
-        why += f"({gigabytes(here.memory)}) does not have{beside}; {room(there)}."
+        why = f"{model.name} needs {gigabytes(need)} with its context, which {current.name} "
+        why += f"({gigabytes(current.memory)}) does not have{beside}; {room(target)}."
     else:
-        why = f"A turn takes {span(model, node)} on {node}, and {span(model, here.name)} on "
-        why += f"{here.name}; {room(there)}."
+        why = f"A turn takes {span(model, node)} on {node}, and {span(model, current.name)} on "
+        why += f"{current.name}; {room(target)}."
     why += pull(model, node)
-    return [Line(("models", model.keys[0], "node"), node, here.name, why)]
+    return [SettingChange(("models", model.keys[0], "node"), node, current.name, why)]
 
 
-def _order(draft: Draft, model: Stock) -> None:
+def _order(draft: PlacementDraft, model: Stock) -> None:
     """Put the fastest of several nodes first: the order counts until the relay has measurements."""
     nodes = draft.nodes[model.name]
-    spots = {node: model.spots.get(node, Spot()) for node in nodes}
+    spots = {node: model.spots.get(node, ModelOnNode()) for node in nodes}
     took = {node: spot.seconds for node, spot in spots.items() if not spot.guessed}
     best = draft.best(model.name)
     if len(took) < len(nodes) or not all(took.values()) or took[best] >= took[nodes[0]] * BETTER:
@@ -139,14 +139,16 @@ def _order(draft: Draft, model: Stock) -> None:
     swapped[0], swapped[index] = best, nodes[0]
     draft.nodes[model.name] = tuple(swapped)
     draft.lines += [
-        Line(("models", model.keys[0], "node"), best, nodes[0], f"{why}: the best goes first."),
-        Line(
-            ("models", model.keys[index], "node"), nodes[0], best, f"It changes places with {best}."
+        SettingChange(
+            ("models", model.keys[0], "node"), best, nodes[0], f"{why}: the best goes first."
+        ),
+        SettingChange(
+            ("models", model.keys[index], "node"), nodes[0], best, f"It swaps places with {best}."
         ),
     ]
 
 
-def _say_full(draft: Draft) -> None:
+def _say_full(draft: PlacementDraft) -> None:
     for machine in draft.machines.values():
         used = draft.used(machine.name)
         if machine.memory and used > machine.memory:

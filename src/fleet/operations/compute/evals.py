@@ -13,7 +13,7 @@ from fleet.domain.limits import Name, Whole
 from fleet.operations.catalogue import Operation, Request
 
 if TYPE_CHECKING:
-    from fleet.domain.evals.result import CaseResult, Evaluation, Row
+    from fleet.domain.evals.result import CaseResult, EvalResult, Evaluation
     from fleet.operations.catalogue import Context
 
 
@@ -134,7 +134,7 @@ def detail_of(evaluation: Evaluation) -> EvalDetail:
     )
 
 
-def _model(evaluation: Evaluation, row: Row) -> EvalModel:
+def _model(evaluation: Evaluation, row: EvalResult) -> EvalModel:
     share = preferred(evaluation.opinions, row.name)
     return EvalModel(
         row.model,
@@ -155,12 +155,8 @@ def _case(case: CaseResult) -> EvalCase:
 
 
 OPERATIONS = (
-    Operation(
-        "eval.list", ListEvals, Permission.READ, list_evals,
-        "List the kept results of evals.", outside=True,
-    ),
-    Operation(
-        "eval.show", ShowEval, Permission.READ, show_eval,
-        "Show the result of one eval, case by case.", outside=True,
-    ),
+    Operation("eval.list", ListEvals, Permission.READ, list_evals,
+              "List the kept results of evals.", outside=True),
+    Operation("eval.show", ShowEval, Permission.READ, show_eval,
+              "Show the result of one eval, case by case.", outside=True),
 )  # fmt: skip

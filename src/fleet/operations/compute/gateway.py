@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MAX_LINES = 1000
-LONGEST = 4000  # characters of an entry
+LONGEST_ENTRY = 4000  # characters of an entry
 SEVERITIES = ("quiet", "plain", "good", "warning", "error")
 
 
@@ -75,7 +75,7 @@ def show_gateway(context: Context, _request: ShowGateway) -> GatewayRow:
 def read_log(context: Context, request: ReadGatewayLog) -> tuple[LogRow, ...]:
     entries = map(read, context.machines().gateway_log(limit=request.lines))
     return tuple(
-        LogRow(e.grave, e.text[:LONGEST], e.at, e.level, e.detail[:LONGEST])
+        LogRow(e.grave, e.text[:LONGEST_ENTRY], e.at, e.level, e.detail[:LONGEST_ENTRY])
         for e in entries
         if request.severity in {"", e.grave} and e.text.strip()
     )
@@ -83,12 +83,8 @@ def read_log(context: Context, request: ReadGatewayLog) -> tuple[LogRow, ...]:
 
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "gateway.show", ShowGateway, _P.READ, show_gateway,
-        "Show whether LiteLLM and the relay answer.", outside=True,
-    ),
-    Operation(
-        "gateway.log", ReadGatewayLog, _P.ADMIN, read_log,
-        "Read what LiteLLM wrote, by severity.", outside=True, reads=True,
-    ),
+    Operation("gateway.show", ShowGateway, _P.READ, show_gateway,
+              "Show whether LiteLLM and the relay answer.", outside=True),
+    Operation("gateway.log", ReadGatewayLog, _P.ADMIN, read_log,
+              "Read what LiteLLM wrote, by severity.", outside=True, reads=True),
 )  # fmt: skip

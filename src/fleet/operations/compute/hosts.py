@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleet import __version__
 from fleet.base.outside import Time
-from fleet.domain.access import Permission, Revocation, name_key, sees
+from fleet.domain.access import GRANTS, Permission, Revocation, name_key, sees
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.findings import BAD, OK, WARNING
-from fleet.domain.hosts.labels import UNTRUSTED, WITHOUT
+from fleet.domain.hosts.labels import SYSTEMS, UNTRUSTED, WITHOUT
 from fleet.domain.hosts.state import UP, HostState, is_over, state_of
-from fleet.domain.limits import Rows, Text
+from fleet.domain.limits import Rows, TextLimit
 from fleet.operations.catalogue import Operation, Request
-from fleet.operations.compute.joining import end_joining
-from fleet.operations.team import revocations
+from fleet.operations.shared.causes import may_name
 from fleet.ports import Put
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MOST_RUNS = 100  # of one host that are listed
-HostName = Annotated[str, Text(200, some=True, what="host")]
+HostName = Annotated[str, TextLimit(200, some=True, what="host")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,7 @@ class HostRow:
 
     `seen_at`: when its supervisor renewed its lease, which holds until `lease_until`.
     `room`: runs at once; 0: as the settings say. `release`: of Fleet, that it runs.
+    `without`: of the projects in which the caller may have work.
     """
 
     id: str
@@ -81,7 +81,7 @@ class HostDetail:
 
 @dataclass(frozen=True, slots=True)
 class LimitRow:
-    """A credential or other capacity that no run may use until then."""
+    """A credential or other capacity that no run may use until then. `why`: for coordinators."""
 
     name: str
     until: Time
@@ -96,7 +96,7 @@ class ListHosts(Request[tuple[HostRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ShowHost(Request[HostDetail]):
-    """`host`: its id, or its name where only one has it; so in the other requests."""
+    """`host`: its id, or a name or label that only one has; so in the other requests."""
 
     host: HostName
 
@@ -152,7 +152,7 @@ def list_hosts(context: Context, _request: ListHosts) -> tuple[HostRow, ...]:
     store = context.store
     now, runs = store.now(), Counter(run.host for run in store.live_runs())
     hosts = [host for host in store.hosts().values() if not host.forgotten]
-    rows = [_row(host, now, runs[host.id]) for host in hosts]
+    rows = [_row(context, host, now, runs[host.id]) for host in hosts]
     return tuple(sorted(rows, key=lambda row: (not row.awake, row.name, row.id)))
 
 
@@ -167,13 +167,13 @@ def show(context: Context, request: ShowHost) -> HostDetail:
         HostRun(run.id, run.task, tasks[run.task].title, run.claimed_at, free_at)
         for run in seen[:MOST_RUNS]
     )
-    return HostDetail(_row(host, now, len(runs)), tuple(at_work))
+    return HostDetail(_row(context, host, now, len(runs)), tuple(at_work))
 
 
 def examine(context: Context, request: ExamineHost) -> tuple[HostCheck, ...]:
     host = _the_host(context, request.host)
     row = _counted(context, host)
-    here = _supervised_by(row)
+    supervisor = _supervised_by(row)
     release = HostCheck("release", OK, f"Fleet {row.release or 'of an unknown release'}")
     if row.release not in {"", __version__}:
         fix = f"Bring it this release: fleet host add {row.name}"
@@ -185,7 +185,7 @@ def examine(context: Context, request: ExamineHost) -> tuple[HostCheck, ...]:
         for each in row.missing
     ]  # fmt: skip
     nodes = [
-        HostCheck("nodes", WARNING, f"It does not reach {each.what}: {each.why}.", "fleet nodes")
+        HostCheck("nodes", WARNING, f"It cannot use {each.what}: {each.why}.", "fleet nodes")
         for each in row.down
     ]
     projects = [
@@ -193,7 +193,7 @@ def examine(context: Context, request: ExamineHost) -> tuple[HostCheck, ...]:
         for each in row.without
     ]
     room = HostCheck("room", OK, f"{row.runs} runs of {row.room or 'as many as the settings say'}")
-    return (here, release, *programs, *nodes, *projects, room)
+    return (supervisor, release, *programs, *nodes, *projects, room)
 
 
 def _supervised_by(row: HostRow) -> HostCheck:
@@ -206,6 +206,11 @@ def _supervised_by(row: HostRow) -> HostCheck:
         case HostState.STOPPED:
             words = "Its supervisor was stopped."
             return HostCheck("supervisor", BAD, words, f"On {row.id}: fleet run start")
+        case HostState.LOST:
+            words = (
+                "Its supervisor sent no sign of life until its lease ended, and was not stopped."
+            )
+            return HostCheck("supervisor", BAD, words, f"On {row.id}, if it is on: fleet run start")
     words = f"Its supervisor is {row.state}."
     return HostCheck("supervisor", BAD, words, f"On {row.id}: fleet run status")
 
@@ -233,10 +238,13 @@ def _turn(context: Context, name: str, *, draining: bool) -> HostRow:
 
 
 def forget(context: Context, request: ForgetHost) -> HostRow:
+    from fleet.operations.compute.joining import end_joining  # noqa: PLC0415  # start-up time
+    from fleet.operations.team import revocations  # noqa: PLC0415  # likewise
+
     host = _the_host(context, request.host, forgotten=True)
     runs, now = context.store.live_runs(host=host.id), context.store.now()
     if host.forgotten:
-        return _row(host, now, len(runs))
+        return _row(context, host, now, len(runs))
     if state_of(host, now=now) in UP:
         raise Refused(
             f"A supervisor is running on {host.id}.",
@@ -250,11 +258,11 @@ def forget(context: Context, request: ForgetHost) -> HostRow:
             fix=f"If that machine is off: fleet host forget {host.id} --off",
             code="host_has_runs",
         )
-    gone = replace(host, forgotten=True, draining=False, holder="", lease_until=0)
-    context.commit([Put(gone)], context.event(Kind.HOST_FORGOTTEN, "", host=host.id))
+    forgotten = replace(host, forgotten=True, draining=False, holder="", lease_until=0)
+    context.commit([Put(forgotten)], context.event(Kind.HOST_FORGOTTEN, "", host=host.id))
     revocations.revoke(context, Revocation(name_key(host.id), now))  # it cannot connect any more
     end_joining(context, host.id)
-    return _row(host, now, len(runs))
+    return _row(context, host, now, len(runs))
 
 
 def _tasks(runs: list[Run]) -> str:
@@ -265,26 +273,28 @@ def _tasks(runs: list[Run]) -> str:
 def _the_host(context: Context, name: str, *, forgotten: bool = False) -> Host:
     """`forgotten`: also one of those."""
     hosts = {h.id: h for h in context.store.hosts().values() if forgotten or not h.forgotten}
-    wanted = name.strip()
-    if wanted in hosts:
-        return hosts[wanted]
-    same = [host for host in hosts.values() if host.name == wanted]
+    host_name = name.strip()
+    if host_name in hosts:
+        return hosts[host_name]
+    same = [host for host in hosts.values() if host.name == host_name]
+    if not same and host_name not in SYSTEMS:  # it was added by another name than its own
+        same = [host for host in hosts.values() if host_name in host.labels]
     if len(same) > 1:
         ids = ", ".join(sorted(host.id for host in same))
-        raise Mismatch(f"{len(same)} hosts are named {wanted}: {ids}.", fix="Give the id of one.")
+        words = f"{len(same)} hosts have the name or label {host_name}: {ids}."
+        raise Mismatch(words, fix="Give the id of one.")
     if not same:
-        raise NotFound(f"There is no host '{wanted[:60]}'.", fix="`fleet host list` lists them.")
+        raise NotFound(f"There is no host '{host_name[:60]}'.", fix="`fleet host list` lists them.")
     return same[0]
 
 
 def _counted(context: Context, host: Host) -> HostRow:
-    return _row(host, context.store.now(), len(context.store.live_runs(host=host.id)))
+    return _row(context, host, context.store.now(), len(context.store.live_runs(host=host.id)))
 
 
-def _row(host: Host, now: int, runs: int) -> HostRow:
+def _row(context: Context, host: Host, now: int, runs: int) -> HostRow:
     state = state_of(host, now=now)
-    if state is HostState.LOST and not runs:
-        state = HostState.STOPPED  # nothing was lost with it
+    without = tuple(row for row in map(_project, host.without) if may_name(context, row.what))
     return HostRow(
         id=host.id,
         name=host.name,
@@ -298,7 +308,7 @@ def _row(host: Host, now: int, runs: int) -> HostRow:
         seen_at=host.renewed_at,
         labels=host.labels,
         release=host.release,
-        without=tuple(_project(each) for each in host.without),
+        without=without,
     )
 
 
@@ -313,11 +323,11 @@ def _two(text: str) -> tuple[str, str]:
 
 
 def list_limits(context: Context, request: ListLimits) -> tuple[LimitRow, ...]:
-    now = context.store.now()
+    now, is_admin = context.store.now(), Permission.ADMIN in GRANTS[context.actor.role]
     parked = [row for row in context.store.slots().values() if row.parked_until > now]
     parked.sort(key=lambda row: row.parked_until)
     return tuple(
-        LimitRow(row.id, row.parked_until, row.why, len(row.holders))
+        LimitRow(row.id, row.parked_until, row.why if is_admin else "", len(row.holders))
         for row in parked[: request.limit]
     )
 

@@ -15,11 +15,11 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Text
+from fleet.domain.limits import TextLimit
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry
 from fleet.operations.team.enrolments import DAY, FOR_HOST, PREFIX, hash_of, valid_enrolment
-from fleet.operations.team.revocations import Ended
+from fleet.operations.team.revocations import StoredRevocations
 from fleet.operations.team.tokens import SECOND, Life, check_life, is_revoked
 from fleet.ports import EntryQuery, Put
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 HOST_ID = r"[a-z0-9][a-z0-9._-]{0,99}"
-HostId = Annotated[str, Text(100, pattern=HOST_ID, what="host id", example="buildbox-3f2a9c")]
+HostId = Annotated[str, TextLimit(100, pattern=HOST_ID, what="host id", example="buildbox-3f2a9c")]
 MOST_JOINS = 100  # of one host, whose invitations are looked through
 LINK_ROLE = Role.MONITOR  # reads its team, as any login of the store can
 
@@ -51,7 +51,7 @@ class CreateHostToken(Request[HostToken]):
     """
 
     host: HostId
-    id: Annotated[str, Text(100)] = ""
+    id: Annotated[str, TextLimit(100)] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class InviteHost(Request[Invitation]):
     `host`: only the machine of this id may join, also one that is known already.
     """
 
-    store: Annotated[str, Text(300)] = ""
-    host: Annotated[str, Text(100, pattern=f"({HOST_ID})?", what="host id")] = ""
+    store: Annotated[str, TextLimit(300)] = ""
+    host: Annotated[str, TextLimit(100, pattern=f"({HOST_ID})?", what="host id")] = ""
     seconds: Life = DAY
 
 
@@ -98,9 +98,9 @@ class JoinHost(Request[Joined]):
     `key`: random, and kept by the machine: with the same one it can repeat this, and nobody else can.
     """
 
-    code: Annotated[str, Text(200, some=True, what="code")]
+    code: Annotated[str, TextLimit(200, some=True, what="code")]
     host: HostId
-    key: Annotated[str, Text(200, pattern=r"[A-Za-z0-9_-]{20,200}", what="key")]
+    key: Annotated[str, TextLimit(200, pattern=r"[A-Za-z0-9_-]{20,200}", what="key")]
 
 
 def invite(context: Context, request: InviteHost) -> Invitation:
@@ -146,8 +146,8 @@ def _check_may_join(context: Context, invitation: Entry, request: JoinHost) -> N
         if body["key"] != hash_of(request.key):
             raise Refused("A machine has joined with that invitation.", fix=again, code="used_up")
         return
-    known = context.store.hosts().get(request.host)
-    if known is not None and not known.forgotten and not invitation.owner:
+    host = context.store.hosts().get(request.host)
+    if host is not None and not host.forgotten and not invitation.owner:
         raise Refused(
             f"There is a machine {request.host} already.",
             fix=f"If it is this one: fleet host invite --host {request.host}",
@@ -173,16 +173,20 @@ def end_joining(context: Context, host: str) -> None:
 
 
 def create_token(context: Context, request: CreateHostToken) -> HostToken:
-    known = context.store.entry(EntryKind.TOKEN, "", request.id) if request.id else None
-    if known is not None and _is_good(context, known, request.host):
-        return HostToken(known.key, request.host, known.until)
+    token = context.store.entry(EntryKind.TOKEN, "", request.id) if request.id else None
+    if token is not None and _is_good(context, token, request.host):
+        return HostToken(token.key, request.host, token.until)
     return new_host_token(context, request.host)
 
 
 def _is_good(context: Context, token: Entry, host: str) -> bool:
     half = token.at + (token.until - token.at) // 2
     bound = token.body.get("host") == host
-    return bound and context.store.now() < half and not is_revoked(Ended(context.store), token)
+    return (
+        bound
+        and context.store.now() < half
+        and not is_revoked(StoredRevocations(context.store), token)
+    )
 
 
 def new_host_token(context: Context, host: str) -> HostToken:
@@ -200,17 +204,11 @@ def new_host_token(context: Context, host: str) -> HostToken:
 
 
 OPERATIONS = (
-    Operation(
-        "host.token", CreateHostToken, Permission.ADMIN, create_token,
-        "Create the token with which a machine connects to the server.", idempotent=False,
-    ),
-    Operation(
-        "host.invite", InviteHost, Permission.ADMIN, invite,
-        "Create a secret with which one machine joins the queue.", idempotent=False,
-    ),
-    Operation(
-        "host.join", JoinHost, Permission.READ, join,
-        "Exchange an invitation for what a machine needs to take tasks. Needs no token.",
-        idempotent=False, reads=False, outside=True, is_open=True,
-    ),
+    Operation("host.token", CreateHostToken, Permission.ADMIN, create_token,
+              "Create the token with which a machine connects to the server.", idempotent=False),
+    Operation("host.invite", InviteHost, Permission.ADMIN, invite,
+              "Create a secret with which one machine joins the queue.", idempotent=False),
+    Operation("host.join", JoinHost, Permission.READ, join,
+              "Exchange an invitation for what a machine needs to take tasks. Needs no token.",
+              idempotent=False, reads=False, outside=True, is_open=True),
 )  # fmt: skip

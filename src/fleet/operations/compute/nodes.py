@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fleet.domain.fleet import Agent, Fleet, Model, Serving
-    from fleet.domain.nodes.inventory import Inventory, Seen, Warmth
+    from fleet.domain.nodes.inventory import Inventory, SeenNode, Warmth
     from fleet.operations.catalogue import Context
 
-SECOND = 1_000_000
-LONGEST = 10_000_000  # tokens of a request that is imagined
+MOST_TOKENS = 10_000_000  # tokens of a request that is imagined
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,10 @@ class HeldRow:
 
 @dataclass(frozen=True, slots=True)
 class PaceRow:
-    """What the relay has seen of one model on a node: tokens a second, and seconds to load it."""
+    """What the relay has seen of one model on a node: tokens a second, and seconds to load it.
+
+    `why`: while its `breaker` is open, why it gets no requests.
+    """
 
     upstream: str
     slots: int
@@ -57,11 +59,16 @@ class PaceRow:
     prefill: float
     decode: float
     load: float
+    breaker: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class RelayNodeRow:
-    """`breaker`: closed, open, probing or gentle. `next_probe`: in so many seconds, if it is down."""
+    """`breaker`: closed, open, probing or gentle. `next_probe`: in so many seconds, if it is down.
+
+    `resting`: for so many seconds it gets no requests, because it asked for that. `why`: of either.
+    """
 
     breaker: str
     why: str
@@ -220,8 +227,8 @@ class ExplainRoute(Request[RouteExplained]):
 
     model: Name = ""
     agent: Name = ""
-    prompt: Annotated[int, Whole(0, LONGEST)] = 8000
-    output: Annotated[int, Whole(0, LONGEST)] = 500
+    prompt: Annotated[int, Whole(0, MOST_TOKENS)] = 8000
+    output: Annotated[int, Whole(0, MOST_TOKENS)] = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,25 +253,25 @@ def list_nodes(context: Context, _request: ListNodes) -> NodesRow:
 
 def nodes_of(
     fleet: Fleet,
-    seen: Sequence[Seen],
+    seen: Sequence[SeenNode],
     relay: Mapping[str, Any] | None,
     *,
     warming: Sequence[Warmth] = (),
     at: int = 0,
 ) -> NodesRow:
-    known = relay_nodes(fleet, relay)
+    relayed = relay_nodes(fleet, relay)
     return NodesRow(
         fleet.name,
-        tuple(node_row(fleet, each, known.get(each.node)) for each in seen),
+        tuple(node_row(fleet, each, relayed.get(each.node)) for each in seen),
         tuple(row for agent in fleet.agents.values() for row in _routes(agent, seen)),
-        _relay_row(relay) if known and relay else None,
+        _relay_row(relay) if relayed and relay else None,
         tuple(map(warm_row, warming)),
         at,
     )
 
 
 def relay_nodes(fleet: Fleet, relay: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """By node, what the relay says of it; nothing when none runs, or that of another fleet."""
+    """What the relay says of each node; empty when no relay runs, or that of another fleet."""
     nodes = relay.get("nodes") if relay else None
     return {
         name: facts
@@ -275,7 +282,7 @@ def relay_nodes(fleet: Fleet, relay: Mapping[str, Any] | None) -> dict[str, dict
     }
 
 
-def node_row(fleet: Fleet, seen: Seen, relay: Mapping[str, Any] | None = None) -> NodeRow:
+def node_row(fleet: Fleet, seen: SeenNode, relay: Mapping[str, Any] | None = None) -> NodeRow:
     inventory, node = seen.inventory, fleet.nodes[seen.node]
     loaded = tuple(inventory.resident or ()) if inventory else ()
     return NodeRow(
@@ -297,11 +304,11 @@ def node_row(fleet: Fleet, seen: Seen, relay: Mapping[str, Any] | None = None) -
     )
 
 
-def _status(seen: Seen) -> str:
+def _status(seen: SeenNode) -> str:
     return seen.state.replace(" ", "_")
 
 
-def _work(fleet: Fleet, seen: Seen, relay: Mapping[str, Any] | None) -> dict[str, int | None]:
+def _work(fleet: Fleet, seen: SeenNode, relay: Mapping[str, Any] | None) -> dict[str, int | None]:
     """Requests at work and waiting, of the slots there are: some nodes know, the relay knows its own."""
     inventory, facts = seen.inventory, relay or {}
     busy = inventory.busy if inventory and inventory.busy is not None else facts.get("busy")
@@ -314,7 +321,7 @@ def _work(fleet: Fleet, seen: Seen, relay: Mapping[str, Any] | None) -> dict[str
 
 
 def _relay_node(facts: Mapping[str, Any]) -> RelayNodeRow:
-    """By what another process of ours says, perhaps of another release."""
+    """Read what another process of ours says of a node; it may be of another release."""
     servings = facts.get("servings")
     probe = facts.get("next_probe")
     return RelayNodeRow(
@@ -325,15 +332,18 @@ def _relay_node(facts: Mapping[str, Any]) -> RelayNodeRow:
         int(facts.get("waiting") or 0),
         float(facts.get("resting") or 0),
         tuple(
-            PaceRow(
-                str(name),
-                *(int(each.get(key) or 0) for key in ("slots", "busy", "answered")),
-                *(float(each.get(key) or 0) for key in ("prefill", "decode", "load")),
-            )
+            _pace_row(str(name), each)
             for name, each in (servings.items() if isinstance(servings, dict) else ())
             if isinstance(each, dict)
         ),
     )
+
+
+def _pace_row(upstream: str, facts: Mapping[str, Any]) -> PaceRow:
+    slots, busy, answered = (int(facts.get(key) or 0) for key in ("slots", "busy", "answered"))
+    prefill, decode, load = (float(facts.get(key) or 0) for key in ("prefill", "decode", "load"))
+    breaker, why = (str(facts.get(key) or "") for key in ("breaker", "why"))
+    return PaceRow(upstream, slots, busy, answered, prefill, decode, load, breaker, why)
 
 
 def _pace(node: RelayNodeRow | None, upstream: str) -> PaceRow | None:
@@ -354,12 +364,12 @@ def _relay_row(relay: Mapping[str, Any]) -> RelayRow:
 
 
 def warm_row(row: Warmth) -> WarmRow:
-    there = ResidentRow(*row.resident) if row.resident else None
+    resident = ResidentRow(*row.resident) if row.resident else None
     where = row.model, row.node, row.upstream, row.context
-    return WarmRow(*where, row.state, row.why or None, there, round(row.seconds, 2))
+    return WarmRow(*where, row.state, row.why or None, resident, round(row.seconds, 2))
 
 
-def _routes(agent: Agent, seen: Sequence[Seen]) -> list[RouteRow]:
+def _routes(agent: Agent, seen: Sequence[SeenNode]) -> list[RouteRow]:
     """One for each node that serves the agent's model, best first."""
     if agent.model is None:
         return []
@@ -389,15 +399,15 @@ def _is_resident(inventory: Inventory | None, upstream: str) -> bool | None:
 def list_models(context: Context, _request: ListModels) -> tuple[ModelRow, ...]:
     machines = context.machines()
     fleet, looked = machines.fleet, machines.look()
-    known, states = relay_nodes(fleet, looked.relay), {each.node: each for each in looked.seen}
-    line = _relay_row(looked.relay).waiting if known and looked.relay else ()
+    relayed, states = relay_nodes(fleet, looked.relay), {each.node: each for each in looked.seen}
+    line = _relay_row(looked.relay).waiting if relayed and looked.relay else ()
     waiting = {each.model: each.requests for each in line}
     return tuple(
         ModelRow(
             model.name,
             model.alias,
             model.context,
-            tuple(_serving(serving, states, known) for serving in model.servings),
+            tuple(_serving(serving, states, relayed) for serving in model.servings),
             tuple(other.name for other in model.fallbacks),
             tuple(agent.name for agent in fleet.agents.values() if agent.model == model),
             waiting.get(model.name, 0),
@@ -407,10 +417,10 @@ def list_models(context: Context, _request: ListModels) -> tuple[ModelRow, ...]:
 
 
 def _serving(
-    serving: Serving, states: Mapping[str, Seen], known: Mapping[str, Mapping[str, Any]]
+    serving: Serving, states: Mapping[str, SeenNode], relayed: Mapping[str, Mapping[str, Any]]
 ) -> ServingRow:
     seen = states.get(serving.node.name)
-    facts = known.get(serving.node.name)
+    facts = relayed.get(serving.node.name)
     pace = _pace(_relay_node(facts) if facts else None, serving.upstream)
     return ServingRow(
         serving.node.name,
@@ -427,8 +437,8 @@ def explain_route(context: Context, request: ExplainRoute) -> RouteExplained:
     machines = context.machines()
     fleet, looked = machines.fleet, machines.look()
     (model,) = _models(fleet, request.model, request.agent)
-    known, states = relay_nodes(fleet, looked.relay), {each.node: each for each in looked.seen}
-    outlooks = [_outlook(each, states, known, request.output) for each in model.servings]
+    relayed, states = relay_nodes(fleet, looked.relay), {each.node: each for each in looked.seen}
+    outlooks = [_outlook(each, states, relayed, request.output) for each in model.servings]
     best = route(outlooks, prompt=request.prompt, output=request.output)
     rows = tuple(
         EstimateRow(e.node, *(round(t, 3) for t in (e.wait, e.load, e.prefill, e.decode, e.total)))
@@ -439,25 +449,25 @@ def explain_route(context: Context, request: ExplainRoute) -> RouteExplained:
 
 def _outlook(
     serving: Serving,
-    states: Mapping[str, Seen],
-    known: Mapping[str, Mapping[str, Any]],
+    states: Mapping[str, SeenNode],
+    relayed: Mapping[str, Mapping[str, Any]],
     output: int,
 ) -> NodeOutlook:
     """A serving whose slots are all taken is waited for as long as one reply takes."""
-    seen, facts = states.get(serving.node.name), known.get(serving.node.name)
+    seen, facts = states.get(serving.node.name), relayed.get(serving.node.name)
     node = _relay_node(facts) if facts else None
     pace = _pace(node, serving.upstream)
     up = seen.up if seen else None
     if node is not None and node.breaker == "open":
         up = False
-    there = _is_resident(seen.inventory, serving.upstream) if seen else None
+    resident = _is_resident(seen.inventory, serving.upstream) if seen else None
     is_full = pace is not None and pace.busy >= serving.slots > 0
     return NodeOutlook(
         serving.node.name,
         up,
         (node.why if node else "") or (seen.why if seen else ""),
         wait=output / pace.decode if pace and is_full and pace.decode else 0.0,
-        load=pace.load if pace and there is False else 0.0,
+        load=pace.load if pace and resident is False else 0.0,
         prefill=pace.prefill if pace else 0.0,
         decode=pace.decode if pace else 0.0,
     )
@@ -468,17 +478,17 @@ def warm_model(context: Context, request: WarmModel) -> tuple[WarmRow, ...]:
     fleet = machines.fleet
     everything = not (request.model or request.agent)
     models = fleet.own_models if everything else _models(fleet, request.model, request.agent)
-    wanted = [
+    servings = [
         (model.name, serving)
         for model in models
         for serving in model.servings
         if request.node in {"", serving.node.name}
     ]
-    if not wanted:
+    if not servings:
         raise NotFound(
             "That model is not declared on that node.", fix="`fleet nodes` lists the routes."
         )
-    machines.warm(wanted)
+    machines.warm(servings)
     return tuple(map(warm_row, machines.warming()))
 
 
@@ -499,28 +509,20 @@ def _models(fleet: Fleet, model: str, agent: str) -> list[Model]:
         return [own]
     declared = fleet.model(model)
     if declared is None:
-        known = list(dict.fromkeys(n for each in fleet.models.values() for n in each.names))
-        fix = nearest(model, known) or f"Models: {', '.join(known) or 'none'}."
+        names = list(dict.fromkeys(n for each in fleet.models.values() for n in each.names))
+        fix = nearest(model, names) or f"Models: {', '.join(names) or 'none'}."
         raise NotFound(f"There is no model '{model[:60]}'.", fix=fix)
     return [declared]
 
 
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "node.list", ListNodes, _P.READ, list_nodes,
-        "Show the nodes, their resident models and where requests go.", outside=True,
-    ),
-    Operation(
-        "model.list", ListModels, _P.READ, list_models,
-        "List the models and the nodes that serve each.", outside=True,
-    ),
-    Operation(
-        "route.explain", ExplainRoute, _P.READ, explain_route,
-        "Explain where a request would go now.", outside=True,
-    ),
-    Operation(
-        "model.warm", WarmModel, _P.SPAWN, warm_model,
-        "Load models into their nodes' memory.", outside=True,
-    ),
+    Operation("node.list", ListNodes, _P.READ, list_nodes,
+              "Show the nodes, their resident models and where requests go.", outside=True),
+    Operation("model.list", ListModels, _P.READ, list_models,
+              "List the models and the nodes that serve each.", outside=True),
+    Operation("route.explain", ExplainRoute, _P.READ, explain_route,
+              "Explain where a request would go now.", outside=True),
+    Operation("model.warm", WarmModel, _P.SPAWN, warm_model,
+              "Load models into their nodes' memory.", outside=True),
 )  # fmt: skip

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
-from fleet.domain.access import GRANTS, Permission
+from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.limits import Name, Whole
-from fleet.domain.nodes.trace import SECOND, Wanted
+from fleet.domain.nodes.trace import SECOND, TraceFilter
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.names import team_in_view
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet.domain.nodes.route import Estimate
     from fleet.domain.nodes.trace import Trace
     from fleet.operations.catalogue import Context
+    from fleet.ports import Store
 
 MAX_TRACES = 500
 
@@ -39,7 +43,7 @@ class TraceRow:
     """Durations are in microseconds, money in millionths of a dollar.
 
     `outcome`: ok, cancelled, failed or refused. `tried`: the nodes that failed before. `estimates`:
-    of each node that could have answered, the chosen one first. `session` is for coordinators.
+    of each node that could have answered, the chosen one first.
     """
 
     at: Time
@@ -63,12 +67,15 @@ class TraceRow:
     error: str | None
     tried: tuple[str, ...]
     estimates: tuple[TermsRow, ...]
-    project: str = ""  # the directory of its fleet.yaml; for coordinators
+    project: str = ""  # the directory of its fleet.yaml
 
 
 @dataclass(frozen=True, slots=True)
 class ListTraces(Request[tuple[TraceRow, ...]]):
-    """The newest by their end, oldest first, of the last 2 MB that the relay wrote. `after`: only those that ended later."""
+    """The newest by their end, oldest first, of the last 2 MB that the relay wrote. `after`: only those that ended later.
+
+    A coordinator sees all. Others see what runs of their team asked for, of the newest 500.
+    """
 
     agent: Name = ""
     node: Name = ""
@@ -77,19 +84,31 @@ class ListTraces(Request[tuple[TraceRow, ...]]):
 
 
 def list_traces(context: Context, request: ListTraces) -> tuple[TraceRow, ...]:
-    wanted = Wanted(request.agent, request.node)
-    traces = context.machines().traces(wanted, after=request.after, limit=request.limit)
-    is_admin = Permission.ADMIN in GRANTS[context.actor.role]
-    return tuple(trace_row(trace, is_admin=is_admin) for trace in traces)
+    query, team = TraceFilter(request.agent, request.node), team_in_view(context)
+    most = MAX_TRACES if team else request.limit
+    traces = context.machines().traces(query, after=request.after, limit=most)
+    if team:
+        traces = _of_team(context.store, traces, team)[-request.limit :]
+    return tuple(map(trace_row, traces))
 
 
-def trace_row(trace: Trace, *, is_admin: bool = True) -> TraceRow:
-    """A session may be a run of another team."""
+def _of_team(store: Store, traces: Sequence[Trace], team: str) -> list[Trace]:
+    """The traces of requests that a run of the team sent."""
+    tasks = store.tasks_by_id(sorted({_task_of(trace) for trace in traces} - {""}))
+    return [t for t in traces if (task := tasks.get(_task_of(t))) and task.team == team]
+
+
+def _task_of(trace: Trace) -> str:
+    """Empty: it is not known."""
+    return trace.source.run.rpartition(".")[0]
+
+
+def trace_row(trace: Trace) -> TraceRow:
     return TraceRow(
         at=trace.at,
         ended_at=trace.ended_at,
         agent=trace.agent,
-        session=trace.session if is_admin else "",
+        session=trace.session,
         model=trace.model,
         node=trace.node,
         upstream=trace.upstream,
@@ -107,7 +126,7 @@ def trace_row(trace: Trace, *, is_admin: bool = True) -> TraceRow:
         error=trace.error or None,
         tried=trace.tried,
         estimates=tuple(map(_terms, trace.estimates)),
-        project=trace.source.project if is_admin else "",
+        project=trace.source.project,
     )
 
 
@@ -132,6 +151,6 @@ def _micros(seconds: float) -> int:
 OPERATIONS = (
     Operation(
         "trace.list", ListTraces, Permission.READ, list_traces,
-        "List the requests that the relay answered, and why there.", outside=True,
+        "List the requests that the relay answered, and why each went to its node.", outside=True,
     ),
 )  # fmt: skip

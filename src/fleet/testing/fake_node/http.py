@@ -18,7 +18,7 @@ class Left(Exception):
     """The client went away."""
 
 
-class Request(NamedTuple):
+class NodeHttpRequest(NamedTuple):
     method: str
     path: str
     headers: dict[str, str]
@@ -34,7 +34,7 @@ class Connection:
         self._watch: asyncio.Task[bytes] | None = None
         self.drip = 0.0
 
-    async def request(self, idle: float) -> Request | None:
+    async def request(self, idle: float) -> NodeHttpRequest | None:
         """None when there will be no more of them."""
         try:
             async with asyncio.timeout(idle or None):
@@ -49,7 +49,7 @@ class Connection:
         body: Any = raw.decode("utf-8", "replace")
         with suppress(ValueError):
             body = json.loads(raw) if raw else None
-        return Request(method, target.split("?")[0], headers, body)
+        return NodeHttpRequest(method, target.split("?")[0], headers, body)
 
     def watch(self) -> None:
         self._watch = asyncio.create_task(self._reader.read(1))

@@ -38,6 +38,7 @@ class Manner:
     decode: float = 0.0
     load: float = 0.0
     output: int = 8  # tokens of a reply, unless fewer are asked for
+    price: float = 0.0  # dollars a token, which the answer states as OpenRouter's do
     calls: bool = False  # call the first tool that is offered, once
     reply: Callable[[dict[str, Any]], Any] | None = None  # by a request's body: a text, or a call
     version: str = "0.14.2"
@@ -50,6 +51,7 @@ class Manner:
     drip: float = 0.0  # seconds between the single bytes of an answer
     stale: bool = False  # a kept connection breaks when it is used again
     die: int | None = None  # the connection breaks after so many pieces of a reply
+    stall: int | None = None  # after so many pieces of a reply nothing more comes
     short: int | None = None  # the reply ends, in good form but for its end marker
     status: int = 0  # answers with this one in place of 200
     message: str = "the stand-in was told to fail"
@@ -72,6 +74,7 @@ FAULTS = (
     "drip",
     "stale",
     "die",
+    "stall",
     "short",
     "status",
     "html",
@@ -97,7 +100,7 @@ def takes_fault(manner: Manner, path: str) -> bool:
 
 
 @dataclass(slots=True)
-class Seen:
+class SeenRequest:
     """A request that reached the node. `outcome`: answered, left, died, hung, failed, or open."""
 
     method: str
@@ -112,7 +115,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Held:
+class LoadedModel:
     """What of a model is in memory: its context size, and the prompts it has read."""
 
     resident: dict[str, int] = field(default_factory=dict)  # the least used first

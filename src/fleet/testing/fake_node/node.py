@@ -29,15 +29,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fleet.domain.nodes.kinds import KINDS, kind_of
-from fleet.testing.fake_node.http import Connection, Left, Request
-from fleet.testing.fake_node.manner import FAULTS, NAMES, FakeModel, Held, Manner, Seen, takes_fault
+from fleet.testing.fake_node.http import Connection, Left, NodeHttpRequest
+from fleet.testing.fake_node.manner import (
+    FAULTS,
+    NAMES,
+    FakeModel,
+    LoadedModel,
+    Manner,
+    SeenRequest,
+    takes_fault,
+)
 from fleet.testing.fake_node.pages import pages, show
 from fleet.testing.fake_node.work import Died, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["FakeModel", "FakeNode", "Manner", "Seen"]
+__all__ = ["FakeModel", "FakeNode", "Manner", "SeenRequest"]
 
 HTML = b"<!doctype html><html><body><h1>It works!</h1></body></html>"
 
@@ -58,8 +66,8 @@ class FakeNode:
         self.models = {model.name: model for model in on_disk}
         self.kind, self.port, self._key = kind, port, key
         self.manner = Manner(**manner)
-        self.held = Held()
-        self.seen: list[Seen] = []
+        self.held = LoadedModel()
+        self.seen: list[SeenRequest] = []
         self._worker = Worker(self)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: asyncio.Server | None = None
@@ -86,7 +94,7 @@ class FakeNode:
         """The loaded models and their context sizes."""
         return dict(self.held.resident)
 
-    def asked(self, path: str) -> list[Seen]:
+    def asked(self, path: str) -> list[SeenRequest]:
         return [seen for seen in list(self.seen) if seen.path == path]
 
     def until(self, condition: Callable[[Self], object], timeout: float = 60.0) -> None:
@@ -207,7 +215,7 @@ class FakeNode:
                     connection.abort()
                     break
                 used = True
-                seen = Seen(*request, at=time.time())
+                seen = SeenRequest(*request, at=time.time())
                 self.seen.append(seen)
                 connection.watch()
                 seen.outcome = await self._outcome(connection, request, seen)
@@ -218,7 +226,9 @@ class FakeNode:
             self._open.discard(connection)
             connection.close()
 
-    async def _outcome(self, connection: Connection, request: Request, seen: Seen) -> str:
+    async def _outcome(
+        self, connection: Connection, request: NodeHttpRequest, seen: SeenRequest
+    ) -> str:
         try:
             await connection.pause(self.manner.lag)
             if takes_fault(self.manner, request.path) and await self._fault(
@@ -259,7 +269,9 @@ class FakeNode:
             return False
         return True
 
-    async def _answer(self, connection: Connection, request: Request, seen: Seen) -> None:
+    async def _answer(
+        self, connection: Connection, request: NodeHttpRequest, seen: SeenRequest
+    ) -> None:
         method, path, _, body = request
         if path == "/seen":
             await connection.json(200, [asdict(each) for each in self.seen if each is not seen])
@@ -291,13 +303,13 @@ class FakeNode:
 HEALED = {name: getattr(Manner(), name) for name in (*FAULTS, "only", "times")}
 
 
-def _fields(request: Request) -> dict[str, Any]:
+def _fields(request: NodeHttpRequest) -> dict[str, Any]:
     if request.method == "DELETE":
         return HEALED
     return {name: value for name, value in (request.body or {}).items() if name in NAMES}
 
 
-def _bearer(request: Request) -> str:
+def _bearer(request: NodeHttpRequest) -> str:
     return request.headers.get("authorization", "").removeprefix("Bearer ")
 
 

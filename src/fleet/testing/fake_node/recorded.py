@@ -87,6 +87,17 @@ RECORDED: dict[str, Recorded] = {
             "only": CHAT,
         },
     ),
+    "sglang queue full": Recorded(
+        "sglang",
+        "https://github.com/sgl-project/sglang/pull/7565, --max-queued-requests",
+        {
+            "status": 503,
+            "body": json.dumps(
+                {"object": "error", "message": "The request queue is full.", "code": 503}
+            ),
+            "only": CHAT,
+        },
+    ),
     "vllm error in a stream": Recorded(
         "vllm",
         "https://github.com/block/goose/pull/8031",

@@ -14,7 +14,7 @@ CREATED = 1_793_600_000
 
 
 @dataclass(slots=True)
-class Job:
+class NodeJob:
     """One request being answered; times in seconds, at first those of a request that is alone."""
 
     model: str
@@ -26,6 +26,7 @@ class Job:
     prefill: float = 0.0
     decode: float = 0.0
     only_load: bool = False
+    price: float = 0.0  # of a token
     arguments: dict[str, Any] = field(default_factory=dict)  # of the call
 
     @property
@@ -57,7 +58,7 @@ class OllamaWire:
         message: dict[str, Any] = {"role": "assistant", "content": text}
         return {"message": message | ({"tool_calls": calls} if calls else {})}
 
-    def _line(self, job: Job, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    def _line(self, job: NodeJob, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
         return {
             "model": job.model,
             "created_at": STAMP,
@@ -65,7 +66,7 @@ class OllamaWire:
             "done": False,
         }
 
-    def _end(self, job: Job, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    def _end(self, job: NodeJob, text: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
         line = self._line(job, text, calls) | {"done": True}
         if job.only_load:
             return line | {"done_reason": "load"}
@@ -79,21 +80,21 @@ class OllamaWire:
             "eval_duration": _ns(job.decode),
         }
 
-    def opening(self, _job: Job) -> Iterator[bytes]:
+    def opening(self, _job: NodeJob) -> Iterator[bytes]:
         yield from ()
 
-    def piece(self, job: Job, text: str) -> bytes:
+    def piece(self, job: NodeJob, text: str) -> bytes:
         return json.dumps(self._line(job, text, [])).encode() + b"\n"
 
-    def closing(self, job: Job) -> Iterator[bytes]:
+    def closing(self, job: NodeJob) -> Iterator[bytes]:
         if job.call:
             yield json.dumps(self._line(job, "", self._calls(job))).encode() + b"\n"
         yield json.dumps(self._end(job, "", [])).encode() + b"\n"
 
-    def whole(self, job: Job) -> dict[str, Any]:
+    def whole(self, job: NodeJob) -> dict[str, Any]:
         return self._end(job, job.text, self._calls(job))
 
-    def _calls(self, job: Job) -> list[dict[str, Any]]:
+    def _calls(self, job: NodeJob) -> list[dict[str, Any]]:
         return [{"function": {"name": job.call, "arguments": job.arguments}}] if job.call else []
 
     def error(self, message: str) -> dict[str, Any]:
@@ -109,26 +110,26 @@ class ChatWire:
         self._chat = chat
         self._kind = "chat.completion" if chat else "text_completion"
 
-    def _frame(self, job: Job, kind: str, choice: dict[str, Any]) -> dict[str, Any]:
+    def _frame(self, job: NodeJob, kind: str, choice: dict[str, Any]) -> dict[str, Any]:
         first = {"index": 0, "finish_reason": None} | choice
         return {
             "id": "chatcmpl-1", "object": kind, "created": CREATED, "model": job.model,
             "choices": [first],
         }  # fmt: skip
 
-    def _chunk(self, job: Job, delta: dict[str, Any], finish: str | None = None) -> bytes:
+    def _chunk(self, job: NodeJob, delta: dict[str, Any], finish: str | None = None) -> bytes:
         body = {"delta": delta} if self._chat else {"text": delta.get("content", "")}
         kind = self._kind + (".chunk" if self._chat else "")
         return sse(self._frame(job, kind, body | {"finish_reason": finish}))
 
-    def opening(self, job: Job) -> Iterator[bytes]:
+    def opening(self, job: NodeJob) -> Iterator[bytes]:
         if self._chat:
             yield self._chunk(job, {"role": "assistant", "content": ""})
 
-    def piece(self, job: Job, text: str) -> bytes:
+    def piece(self, job: NodeJob, text: str) -> bytes:
         return self._chunk(job, {"content": text})
 
-    def closing(self, job: Job) -> Iterator[bytes]:
+    def closing(self, job: NodeJob) -> Iterator[bytes]:
         if job.call:
             yield self._chunk(job, {"tool_calls": _calls(job)})
         yield self._chunk(job, {}, "tool_calls" if job.call else "stop")
@@ -136,7 +137,7 @@ class ChatWire:
         yield sse(last | {"choices": []})
         yield sse("[DONE]")
 
-    def whole(self, job: Job) -> dict[str, Any]:
+    def whole(self, job: NodeJob) -> dict[str, Any]:
         finish = "tool_calls" if job.call else "stop"
         choice: dict[str, Any] = {"text": job.text}
         if self._chat:
@@ -151,7 +152,7 @@ class ChatWire:
 class ResponsesWire:
     content_type = "text/event-stream"
 
-    def _response(self, job: Job, status: str) -> dict[str, Any]:
+    def _response(self, job: NodeJob, status: str) -> dict[str, Any]:
         text = [{"type": "output_text", "text": job.text, "annotations": []}]
         item: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant"}
         item |= {"status": "completed", "content": text}
@@ -167,21 +168,21 @@ class ResponsesWire:
         whole = {"id": "resp_1", "object": "response", "created_at": CREATED, "status": status}
         return whole | {"model": job.model, "output": [item], "usage": usage}
 
-    def opening(self, job: Job) -> Iterator[bytes]:
+    def opening(self, job: NodeJob) -> Iterator[bytes]:
         begun = self._response(job, "in_progress") | {"output": [], "usage": None}
         yield sse({"type": "response.created", "response": begun}, "response.created")
 
-    def piece(self, _job: Job, text: str) -> bytes:
+    def piece(self, _job: NodeJob, text: str) -> bytes:
         kind = "response.output_text.delta"
         return sse({"type": kind, "item_id": "msg_1", "output_index": 0, "delta": text}, kind)
 
-    def closing(self, job: Job) -> Iterator[bytes]:
+    def closing(self, job: NodeJob) -> Iterator[bytes]:
         whole = self._response(job, "completed")
         done = {"type": "response.output_item.done", "output_index": 0, "item": whole["output"][0]}
         yield sse(done, "response.output_item.done")
         yield sse({"type": "response.completed", "response": whole}, "response.completed")
 
-    def whole(self, job: Job) -> dict[str, Any]:
+    def whole(self, job: NodeJob) -> dict[str, Any]:
         return self._response(job, "completed")
 
     def error(self, message: str) -> dict[str, Any]:
@@ -193,12 +194,12 @@ class MessagesWire:
 
     content_type = "text/event-stream"
 
-    def _block(self, job: Job, text: str) -> dict[str, Any]:
+    def _block(self, job: NodeJob, text: str) -> dict[str, Any]:
         if job.call:
             return {"type": "tool_use", "id": "toolu_1", "name": job.call, "input": {}}
         return {"type": "text", "text": text}
 
-    def _message(self, job: Job) -> dict[str, Any]:
+    def _message(self, job: NodeJob) -> dict[str, Any]:
         usage = {"input_tokens": job.prompt - job.cached, "output_tokens": job.output}
         return {
             "id": "msg_1", "type": "message", "role": "assistant", "model": job.model,
@@ -210,23 +211,23 @@ class MessagesWire:
     def _event(self, kind: str, **fields: Any) -> bytes:
         return sse({"type": kind, **fields}, kind)
 
-    def opening(self, job: Job) -> Iterator[bytes]:
+    def opening(self, job: NodeJob) -> Iterator[bytes]:
         begun = self._message(job) | {"content": [], "stop_reason": None}
         yield self._event("message_start", message=begun)
         yield self._event("content_block_start", index=0, content_block=self._block(job, ""))
 
-    def piece(self, _job: Job, text: str) -> bytes:
+    def piece(self, _job: NodeJob, text: str) -> bytes:
         delta = {"type": "text_delta", "text": text}
         return self._event("content_block_delta", index=0, delta=delta)
 
-    def closing(self, job: Job) -> Iterator[bytes]:
+    def closing(self, job: NodeJob) -> Iterator[bytes]:
         whole = self._message(job)
         yield self._event("content_block_stop", index=0)
         delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
         yield self._event("message_delta", delta=delta, usage=whole["usage"])
         yield self._event("message_stop")
 
-    def whole(self, job: Job) -> dict[str, Any]:
+    def whole(self, job: NodeJob) -> dict[str, Any]:
         return self._message(job)
 
     def error(self, message: str) -> dict[str, Any]:
@@ -248,19 +249,21 @@ def _ns(seconds: float) -> int:
     return int(seconds * 1e9)
 
 
-def _calls(job: Job) -> list[dict[str, Any]]:
+def _calls(job: NodeJob) -> list[dict[str, Any]]:
     function = {"name": job.call, "arguments": json.dumps(job.arguments)}
     return [{"index": 0, "id": "call_1", "type": "function", "function": function}]
 
 
-def _usage(job: Job) -> dict[str, Any]:
+def _usage(job: NodeJob) -> dict[str, Any]:
     fresh = job.prompt - job.cached
-    usage = {
+    usage: dict[str, Any] = {
         "prompt_tokens": job.prompt,
         "completion_tokens": job.output,
         "total_tokens": job.prompt + job.output,
         "prompt_tokens_details": {"cached_tokens": job.cached},
     }
+    if job.price:
+        usage["cost"] = job.price * usage["total_tokens"]
     timings = {
         "prompt_n": fresh, "prompt_ms": job.prefill * 1000, "cache_n": job.cached,
         "predicted_n": job.output, "predicted_ms": job.decode * 1000,

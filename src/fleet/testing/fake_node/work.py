@@ -10,13 +10,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fleet.domain.nodes.kinds import kind_of
-from fleet.testing.fake_node.wires import WIRES, Job, Wire
+from fleet.testing.fake_node.wires import WIRES, NodeJob, Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from fleet.testing.fake_node.http import Connection, Request
-    from fleet.testing.fake_node.manner import FakeModel, Held, Manner, Seen
+    from fleet.testing.fake_node.http import Connection, NodeHttpRequest
+    from fleet.testing.fake_node.manner import FakeModel, LoadedModel, Manner, SeenRequest
 
 CHARACTERS = 4  # of a token, about
 DEFAULT_CONTEXT = 4096  # Ollama's, on a small machine
@@ -31,7 +31,7 @@ class _Node(Protocol):
     kind: str
     manner: Manner
     models: dict[str, FakeModel]
-    held: Held
+    held: LoadedModel
 
 
 class Worker:
@@ -46,7 +46,9 @@ class Worker:
         async with self._gate:
             self._gate.notify_all()
 
-    async def work(self, connection: Connection, request: Request, seen: Seen) -> None:
+    async def work(
+        self, connection: Connection, request: NodeHttpRequest, seen: SeenRequest
+    ) -> None:
         body = request.body if isinstance(request.body, dict) else {}
         wire = WIRES.get(request.path)
         native = request.path.startswith("/api/")
@@ -88,7 +90,13 @@ class Worker:
             await self.look_again()
 
     async def _reply(
-        self, connection: Connection, wire: Wire, body: dict[str, Any], seen: Seen, *, native: bool
+        self,
+        connection: Connection,
+        wire: Wire,
+        body: dict[str, Any],
+        seen: SeenRequest,
+        *,
+        native: bool,
     ) -> None:
         manner = self._node.manner
         job = self._job(body, native=native)
@@ -107,6 +115,8 @@ class Worker:
         for word in [] if job.call or job.only_load else job.words:
             if manner.die is not None and seen.pieces >= manner.die:
                 raise Died
+            if manner.stall is not None and seen.pieces >= manner.stall:
+                await connection.pause(math.inf)
             if manner.short is not None and seen.pieces >= manner.short:
                 await connection.end()
                 return
@@ -117,7 +127,7 @@ class Worker:
             await connection.piece(piece)
         await connection.end()
 
-    def _job(self, body: dict[str, Any], *, native: bool) -> Job:
+    def _job(self, body: dict[str, Any], *, native: bool) -> NodeJob:
         manner, state, model = self._node.manner, self._node.held, self._own_name(body)
         options = body.get("options") or {}
         load = 0.0
@@ -142,13 +152,14 @@ class Worker:
             call = reply if isinstance(reply, dict) else call
             words = re.findall(r"\s*\S+\s*", reply) if isinstance(reply, str) else []
             count = len(words)
-        return Job(
+        return NodeJob(
             model, prompt, cached, words,
             call=call["name"],
             arguments=call.get("arguments", {}),
             load=load,
             prefill=(prompt - cached) / manner.prefill if manner.prefill else 0.0,
             decode=count / manner.decode if manner.decode else 0.0,
+            price=manner.price,
             only_load=native and not body.get("messages") and not body.get("prompt"),
         )  # fmt: skip
 

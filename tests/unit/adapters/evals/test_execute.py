@@ -9,7 +9,7 @@ import pytest
 
 from fleet.adapters.evals.execute import WITHOUT, Sandbox
 from fleet.adapters.isolation import confine
-from fleet.domain.evals.grade import Program
+from fleet.domain.evals.grade import GradedProgram
 from tests.isolation import env_of, works
 
 SQUARES = "def test_two():\n    assert f(2) == 4\ndef test_three():\n    assert f(3) == 9\n"
@@ -27,7 +27,7 @@ def sandbox(request):
 
 
 def run(sandbox, code, tests=SQUARES):
-    return sandbox.execute(Program(code, tests))
+    return sandbox.execute(GradedProgram(code, tests))
 
 
 def test_tests_are_counted_and_the_first_that_fails_is_named(sandbox):

@@ -8,7 +8,7 @@ import pytest
 
 from fleet.adapters.evals.execute import Sandbox
 from fleet.config.suite import FRONTIER, read_suite
-from fleet.domain.evals.grade import Reply, grade
+from fleet.domain.evals.grade import ModelReply, grade
 from tests.eval_student import SLIPS, SOLUTIONS
 
 CASES = {case.name: case for case in read_suite(FRONTIER)}
@@ -16,7 +16,7 @@ CASES = {case.name: case for case in read_suite(FRONTIER)}
 
 def graded(name, code):
     check = CASES[name].items[0].check
-    return grade(check, Reply(f"```python\n{code}```"), Sandbox(os.environ).execute)
+    return grade(check, ModelReply(f"```python\n{code}```"), Sandbox(os.environ).execute)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 
-from fleet.adapters.nodes.stream_timing import Reply
+from fleet.adapters.nodes.stream_timing import TimedReply
 from fleet.domain.nodes.speed import Timing
 
 
-def heard(*lines: tuple[float, object], begun: float = 10.0) -> Reply:
-    reply = Reply(begun)
+def heard(*lines: tuple[float, object], begun: float = 10.0) -> TimedReply:
+    reply = TimedReply(begun)
     for at, said in lines:
         reply.hear(said if isinstance(said, bytes) else json.dumps(said).encode() + b"\n", at)
     return reply

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from fleet.adapters.relay.connections import why_of
-from fleet.adapters.relay.request import body_for, decode, read_request
+from fleet.adapters.relay.request import body_for, decode, read_request, unread
 from fleet.adapters.relay.wires import WIRES
 from fleet.domain.fleet import Node, Serving
 
@@ -31,6 +32,23 @@ def test_a_body_is_sent_on_with_nothing_changed_but_the_name_of_the_model(text):
     body = decode(text.encode())
     request = read_request("coder", PATH, WIRES[PATH], body, {})
     assert json.loads(body_for(SERVING, request)) == json.loads(text) | {"model": "qwen:7b"}
+
+
+@pytest.mark.parametrize("text", [BODIES[0], BODIES[1], BODIES[3]])
+def test_a_large_body_is_kept_as_it_came_and_sent_on_with_nothing_else_changed(text):
+    text = text[:-1] + ', "options": {"num_predict": 7}}'
+    raw = bytearray(text.encode())
+    body = unread(raw, decode(raw))
+    assert not any(isinstance(body[key], list | str) for key in body)
+    request = read_request("coder", "/api/chat", WIRES["/api/chat"], decode(raw), {})
+    sent = json.loads(body_for(SERVING, replace(request, body=body)))
+    options = {"num_predict": 7, "num_ctx": 32_768}
+    assert sent == json.loads(text) | {"model": "qwen:7b", "options": options, "keep_alive": -1}
+
+
+def test_a_large_body_that_only_the_slow_reader_takes_is_kept_as_objects():
+    raw = bytearray(BODIES[2].encode())
+    assert unread(raw, decode(raw))["messages"] == []
 
 
 def test_a_body_with_half_a_character_is_sent_on_without_it():

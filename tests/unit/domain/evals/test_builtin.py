@@ -12,8 +12,8 @@ from fleet.domain.evals.builtin import (
     SOUND_PAGES,
     builtin,
 )
-from fleet.domain.evals.case import JOBS, JOBS_OF, Call, Case, Item, Number, is_for, jobs_of
-from fleet.domain.evals.grade import Ran, Reply, grade, right_call
+from fleet.domain.evals.case import JOBS, JOBS_OF, Case, CaseCall, EvalItem, Number, is_for, jobs_of
+from fleet.domain.evals.grade import ModelReply, Ran, grade, right_call
 from fleet.domain.evals.grade import ToolCall as Called
 from tests.eval_student import answer, without
 
@@ -39,15 +39,15 @@ def score(case: Case, student) -> int:
     return sum(graded(case, item, student).right for item in case.items)
 
 
-def graded(case: Case, item: Item, student):
+def graded(case: Case, item: EvalItem, student):
     messages = [{"role": "user", "content": item.prompt}]
     reply = student({"messages": messages, "tools": case.tools})
-    if isinstance(item.check, Call) and isinstance(reply, dict):
-        called = right_call(item.check, Reply("", (Called(**reply),)))
+    if isinstance(item.check, CaseCall) and isinstance(reply, dict):
+        called = right_call(item.check, ModelReply("", (Called(**reply),)))
         assert called.right, called
         messages.append({"role": "tool", "content": item.check.result})
         reply = student({"messages": messages, "tools": case.tools})
-    return grade(item.check, Reply(reply, pieces=9), execute)
+    return grade(item.check, ModelReply(reply, pieces=9), execute)
 
 
 @pytest.mark.parametrize("seed", range(1, 60))
@@ -99,7 +99,7 @@ def test_an_agent_is_given_the_jobs_of_its_role():
     assert jobs_of(["planner", "reviewer"]) == {*JOBS_OF["planner"], *JOBS_OF["reviewer"]}
     assert jobs_of([]) == jobs_of(["bob"]) == set(JOBS)
     assert {job for jobs in JOBS_OF.values() for job in jobs} == set(JOBS)
-    own = Case("mine", "anything", (Item("?", Number(1)),), 1)
+    own = Case("mine", "anything", (EvalItem("?", Number(1)),), 1)
     assert is_for(own, ("planner",))
     assert not is_for(own._replace(roles=("reviewer",)), ("planner",))
     assert is_for(own._replace(roles=("reviewer",)), ())

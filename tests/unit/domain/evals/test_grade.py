@@ -2,8 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.domain.evals.case import Call, Counting, Exact, Label, Mutants, Number, Passing, Review
-from fleet.domain.evals.grade import Ran, Reply, ToolCall, code_of, grade, right_call
+from fleet.domain.evals.case import (
+    CaseCall,
+    Counting,
+    Exact,
+    Label,
+    Mutants,
+    Number,
+    Passing,
+    Review,
+)
+from fleet.domain.evals.grade import ModelReply, Ran, ToolCall, code_of, grade, right_call
 
 KINDS = ("bug", "feature", "docs")
 
@@ -13,7 +22,7 @@ def never(_program):
 
 
 def right(check, text, execute=never, pieces=9):
-    return grade(check, Reply(text, pieces=pieces), execute).right
+    return grade(check, ModelReply(text, pieces=pieces), execute).right
 
 
 @pytest.mark.parametrize(
@@ -41,7 +50,7 @@ def test_a_minus_and_thousands_are_part_of_a_number():
     assert not right(Number(293), "ANSWER: -293")
     assert right(Number(1_234_567), "ANSWER: 1,234,567")
     assert right(Number(3.14, tolerance=0.01), "about 3.145")
-    assert grade(Number(42), Reply("41"), never).why == "41, not 42"
+    assert grade(Number(42), ModelReply("41"), never).why == "41, not 42"
 
 
 @pytest.mark.parametrize(
@@ -75,12 +84,12 @@ def test_counting_must_be_complete_and_streamed():
 
 
 def test_a_tool_call_needs_the_name_and_the_arguments():
-    check = Call("read", {"build": 7}, '{"failed": 3}', 3)
-    assert right_call(check, Reply("", (ToolCall("read", {"build": 7, "more": 1}),))).right
-    assert right_call(check, Reply("", (ToolCall("read", {"build": "7"}),))).right
-    assert not right_call(check, Reply("", (ToolCall("read", {"build": 8}),))).right
-    assert not right_call(check, Reply("", (ToolCall("list", {"build": 7}),))).right
-    assert "called no tool" in right_call(check, Reply("read(7)")).why
+    check = CaseCall("read", {"build": 7}, '{"failed": 3}', 3)
+    assert right_call(check, ModelReply("", (ToolCall("read", {"build": 7, "more": 1}),))).right
+    assert right_call(check, ModelReply("", (ToolCall("read", {"build": "7"}),))).right
+    assert not right_call(check, ModelReply("", (ToolCall("read", {"build": 8}),))).right
+    assert not right_call(check, ModelReply("", (ToolCall("list", {"build": 7}),))).right
+    assert "called no tool" in right_call(check, ModelReply("read(7)")).why
     assert right(check, "ANSWER: 3")
 
 
@@ -100,11 +109,11 @@ def test_code_is_what_is_in_its_blocks(text, code):
 
 
 def test_code_is_scored_by_the_share_of_its_tests():
-    half = grade(Passing("tests"), Reply("code"), lambda _: Ran(2, 4, "test_b: no"))
+    half = grade(Passing("tests"), ModelReply("code"), lambda _: Ran(2, 4, "test_b: no"))
     assert (half.score, half.right) == (0.5, False)
     assert half.why == "2 of 4 tests passed: test_b: no"
-    assert grade(Passing("tests"), Reply("code"), lambda _: Ran(4, 4)).right
-    assert grade(Passing("tests"), Reply("code"), lambda _: Ran(0, 0, "ended")).score == 0
+    assert grade(Passing("tests"), ModelReply("code"), lambda _: Ran(4, 4)).right
+    assert grade(Passing("tests"), ModelReply("code"), lambda _: Ran(0, 0, "ended")).score == 0
 
 
 def test_tests_must_pass_with_correct_code_and_fail_with_each_fault():
@@ -113,12 +122,12 @@ def test_tests_must_pass_with_correct_code_and_fail_with_each_fault():
     def run(noticed):
         return lambda program: Ran(0 if program.code in noticed else 1, 1)
 
-    assert grade(check, Reply("tests"), run({"bad", "worse", "ugly"})).right
-    some = grade(check, Reply("tests"), run({"bad"}))
+    assert grade(check, ModelReply("tests"), run({"bad", "worse", "ugly"})).right
+    some = grade(check, ModelReply("tests"), run({"bad"}))
     assert some.score == pytest.approx(1 / 3)
     assert some.why == "its tests notice 1 of 3 faults"
-    assert grade(check, Reply("tests"), run({"good", "bad", "worse", "ugly"})).score == 0
-    assert grade(check, Reply("tests"), lambda _: Ran(0, 0, "no test")).score == 0
+    assert grade(check, ModelReply("tests"), run({"good", "bad", "worse", "ugly"})).score == 0
+    assert grade(check, ModelReply("tests"), lambda _: Ran(0, 0, "no test")).score == 0
 
 
 def test_a_review_sees_faults_corrects_them_and_leaves_good_code_alone():

@@ -3,13 +3,13 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree as ET
 
-from fleet.domain.evals.grade import Grade, Reply
+from fleet.domain.evals.grade import Grade, ModelReply
 from fleet.domain.evals.judge import Agreement, Opinion
 from fleet.domain.evals.page import page
 from fleet.domain.evals.result import (
     CaseResult,
+    EvalResult,
     Evaluation,
-    Row,
     case_result,
     data_of,
     evaluation_of,
@@ -18,11 +18,11 @@ from fleet.domain.evals.result import (
 )
 
 RIGHT, WRONG = Grade(1.0), Grade(0.0, "41, not 42")
-REPLY = Reply("x", seconds=2.0, first=0.5, output_tokens=10, cost=0.01)
+REPLY = ModelReply("x", seconds=2.0, first=0.5, output_tokens=10, cost=0.01)
 
 
 def row(*cases, model="heavy", node="tower", url="http://t", upstream="q"):
-    return Row(model, node, url, upstream, ("planner",), cases)
+    return EvalResult(model, node, url, upstream, ("planner",), cases)
 
 
 def made(*rows, **more):

@@ -1,12 +1,20 @@
-from fleet.domain.nodes.benchmark import Measured, Sample, data_of, ranked, row_of, summed, together
+from fleet.domain.nodes.benchmark import (
+    Measured,
+    SpeedSample,
+    data_of,
+    ranked,
+    row_of,
+    summed,
+    together,
+)
 from fleet.domain.nodes.speed import Timing
 
 ROW = Measured("a", "http://a", "small", "qwen:7b")
 
 
 def test_the_middle_counts_and_not_the_one_that_was_disturbed():
-    fresh = [Sample(Timing(100, s, 50, s), s) for s in (1.0, 1.1, 9.0)]
-    again = [Sample(Timing(1, 0.1, 50, 1.0), 0.1)]
+    fresh = [SpeedSample(Timing(100, s, 50, s), s) for s in (1.0, 1.1, 9.0)]
+    again = [SpeedSample(Timing(1, 0.1, 50, 1.0), 0.1)]
     found = summed(ROW, fresh, again)
     assert (round(found.prefill, 1), round(found.decode, 1)) == (90.9, 45.5)
     assert (found.ttft, found.ttft_cached, found.requests) == (1.1, 0.1, 4)

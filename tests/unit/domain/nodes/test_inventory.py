@@ -2,10 +2,10 @@ import pytest
 
 from fleet.domain.fleet import Fleet, Model, Node, Serving
 from fleet.domain.nodes.inventory import (
-    Held,
     Inventory,
+    NodeModel,
     Resident,
-    Seen,
+    SeenNode,
     absent,
     cache_bytes,
     holds,
@@ -94,14 +94,14 @@ def test_what_can_be_no_count_of_a_model_is_not_counted(said):
 
 
 def test_the_memory_of_a_resident_model_teaches_what_a_token_takes():
-    held = Held("qwen:7b", 4_000_000_000)
+    held = NodeModel("qwen:7b", 4_000_000_000)
     assert learned(held, Resident("qwen:7b", 4_057_344_000, context=1000)) == 57_344
     assert learned(held, Resident("qwen:7b", 3_000_000_000, context=1000)) is None
     assert learned(held, Resident("qwen:7b", 5_000_000_000)) is None
 
 
 def test_the_newest_of_a_model_is_meant_when_no_other_is_named():
-    found = Inventory("ollama", (Held("qwen:latest"),), (Resident("llama"),))
+    found = Inventory("ollama", (NodeModel("qwen:latest"),), (Resident("llama"),))
     assert holds(found, "qwen")
     assert not holds(found, "qwen:7b")
     assert resident(found, "llama:latest") == Resident("llama")
@@ -113,6 +113,6 @@ def test_a_model_is_missed_only_on_a_node_that_answered():
     servings = tuple(Serving(node, "qwen:7b", 8192, 60, 1) for node in (here, away))
     model = Model("coder", "claude-haiku-local", servings)
     fleet = Fleet(models={"coder": model, "other-key": model})
-    up = Seen("here", up=True, inventory=Inventory("ollama", (Held("llama:3b"),)))
-    seen = [up, Seen("away", up=False, why="connection refused")]
+    up = SeenNode("here", up=True, inventory=Inventory("ollama", (NodeModel("llama:3b"),)))
+    seen = [up, SeenNode("away", up=False, why="connection refused")]
     assert absent(fleet, seen) == [("coder", servings[0])]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fleet.domain.fleet import NODE_KINDS, Node
-from fleet.domain.nodes.kinds import KINDS, kind_at, kind_of, wire_of
+from fleet.domain.nodes.kinds import KINDS, costs_money, kind_at, kind_of, wire_of
 
 PAGE = Path("docs/how-to/nodes.md")
 
@@ -45,3 +45,18 @@ def test_the_gateway_speaks_the_first_format_of_a_kind(kind, wire):
 
 def test_a_node_without_an_address_is_left_to_the_gateway():
     assert wire_of(Node("far", "hosted", "", provider="groq")) == "hosted"
+
+
+@pytest.mark.parametrize(
+    ("kind", "endpoint", "expected"),
+    [
+        ("openrouter", "http://127.0.0.1:4000", True),
+        ("hosted", "", True),
+        ("openai", "https://api.openai.com/v1", True),
+        ("openai", "https://API.openai.com:443/v1", True),
+        ("openai", "http://192.168.1.20:8000/v1", False),
+        ("ollama", "http://[::1]:11434", False),
+    ],
+)
+def test_the_api_of_a_company_sends_a_bill(kind, endpoint, expected):
+    assert costs_money(Node("n", kind, endpoint)) is expected

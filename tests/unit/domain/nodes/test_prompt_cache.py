@@ -3,13 +3,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.domain.nodes.prompt_cache import ALIVE, Kept, cached, evicted, has_room, remember, steps
+from fleet.domain.nodes.prompt_cache import (
+    ALIVE,
+    MOST_STEPS,
+    KeptPrompt,
+    cached,
+    common,
+    evicted,
+    has_room,
+    remember,
+    steps,
+)
 
 SYSTEM, HELLO, MORE = b"s" * 400, b"h" * 40, b"m" * 40
 
 
 def kept(*parts, owner="x", at=0.0):
-    return Kept(owner, steps(parts), at)
+    return KeptPrompt(owner, steps(parts), at)
 
 
 def test_what_two_prompts_begin_with_is_cached():
@@ -68,6 +78,15 @@ def test_no_more_is_kept_than_there_are_slots_and_the_newest_is_kept(said, slots
         before = len(held)
         held = remember(held, owner, steps(parts), slots, float(at))
         assert len(held) <= slots
-        assert held[-1] == Kept(owner, steps(parts), float(at))
+        assert held[-1] == KeptPrompt(owner, steps(parts), float(at))
         if len(held) > before:
             assert cost == 0, "who takes a free slot evicts nobody"
+
+
+def test_a_prompt_of_very_many_parts_has_few_marks_and_all_of_its_tokens():
+    parts = [b"word"] * (3 * MOST_STEPS)
+    whole = steps(parts)
+    assert len(whole) == MOST_STEPS + 1
+    assert whole[-1].tokens == 3 * MOST_STEPS
+    assert common(whole, steps([*parts, b"more"])) == MOST_STEPS
+    assert common(whole, steps(parts)) == 3 * MOST_STEPS

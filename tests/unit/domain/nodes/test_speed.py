@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,3 +74,11 @@ def test_whatever_is_measured_a_pace_stays_one(timings):
         pace = after(pace, timing)
         assert min(pace.prefill, pace.decode, pace.load) >= 0
         assert pace.drag is None or 0 <= pace.drag <= 1
+
+
+def test_a_prompt_whose_cache_was_gone_does_not_make_its_node_slow():
+    known = Pace(prefill=500)
+    missed = Timing(read=100, reading=40.0, uncached=20_000)
+    assert after(known, missed).prefill == 500
+    assert after(known, replace(missed, uncached=0)).prefill < 400, "so many are what it read"
+    assert after(known, replace(missed, reading=400.0)).prefill < 400, "slower than by that"

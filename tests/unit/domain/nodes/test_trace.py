@@ -7,11 +7,11 @@ import pytest
 
 from fleet.domain.errors import BadInput
 from fleet.domain.nodes.trace import (
-    Source,
     Times,
-    Tokens,
+    TokenCounts,
     Trace,
-    Wanted,
+    TraceFilter,
+    TraceSource,
     chosen,
     read,
     since,
@@ -30,7 +30,7 @@ def line(**given) -> str:
 def test_a_line_is_read_and_what_it_does_not_say_is_nothing():
     trace = read(line(why={"failed": ["laptop: no answer"], "error": "late"}))
     assert (trace.at, trace.agent, trace.node) == (5, "planner", "mini")
-    assert trace.tokens == Tokens(7, 0, 0)
+    assert trace.tokens == TokenCounts(7, 0, 0)
     assert (trace.cost, trace.tried, trace.error) == (None, ("laptop: no answer",), "late")
     assert trace.estimates == ()
 
@@ -38,7 +38,7 @@ def test_a_line_is_read_and_what_it_does_not_say_is_nothing():
 def test_what_is_written_is_read_again():
     trace = Trace(
         at=5, agent="planner", session="s", model="heavy", wire="openai", node="mini",
-        upstream="qwen", tokens=Tokens(7, 3, 2), times=Times(0.25, 0.5, 1.5), cost=0.01,
+        upstream="qwen", tokens=TokenCounts(7, 3, 2), times=Times(0.25, 0.5, 1.5), cost=0.01,
         retries=1, outcome="ok", status=200, why={"failed": ["laptop: no answer"]},
     )  # fmt: skip
     assert read(written(trace)) == trace
@@ -54,7 +54,7 @@ def test_a_line_that_an_earlier_release_wrote_is_read():
         '"outcome": "ok", "status": 200, "why": {}}'
     )
     trace = read(old)
-    assert (trace.tokens, trace.times) == (Tokens(7, 3, 2), Times(0.25, 0.5, 1.5))
+    assert (trace.tokens, trace.times) == (TokenCounts(7, 3, 2), Times(0.25, 0.5, 1.5))
     assert written(trace) == old
 
 
@@ -89,8 +89,8 @@ def test_the_estimates_have_the_chosen_node_first_and_add_up():
 
 def test_only_what_is_wanted_is_chosen():
     lines = [line(), line(agent="reviewer"), line(node="laptop"), line(at=9), "torn"]
-    assert len(list(chosen(lines, Wanted()))) == 4
-    assert [t.at for t in chosen(lines, Wanted("planner", "mini", 6))] == [9]
+    assert len(list(chosen(lines, TraceFilter()))) == 4
+    assert [t.at for t in chosen(lines, TraceFilter("planner", "mini", 6))] == [9]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,9 @@ def test_what_is_no_moment_is_refused_with_the_ways_to_say_one(text):
 
 
 def test_traces_of_one_project_are_told_from_those_of_another():
-    traces = [Trace(5, source=Source("t-1.1", folder)) for folder in ("/shop", "/blog", "")]
+    traces = [Trace(5, source=TraceSource("t-1.1", folder)) for folder in ("/shop", "/blog", "")]
     lines = [written(trace) for trace in traces]
-    assert [t.source for t in chosen(lines, Wanted(project="/shop"))] == [Source("t-1.1", "/shop")]
-    assert len(list(chosen(lines, Wanted()))) == 3
+    assert [t.source for t in chosen(lines, TraceFilter(project="/shop"))] == [
+        TraceSource("t-1.1", "/shop")
+    ]
+    assert len(list(chosen(lines, TraceFilter()))) == 3

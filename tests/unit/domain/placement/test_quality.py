@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from fleet.domain.evals.case import JOBS
 from fleet.domain.nodes.speed import Pace
-from fleet.domain.placement.candidates import Machine, Spot, Stock, Wish
+from fleet.domain.placement.candidates import AgentWish, CandidateNode, ModelOnNode, Stock
 from fleet.domain.placement.recommend import recommend
 
 FAST, SLOW = Pace(4000, 100), Pace(2000, 50)
-MACHINES = {name: Machine(name, 1 << 40) for name in ("laptop", "tower")}
+MACHINES = {name: CandidateNode(name, 1 << 40) for name in ("laptop", "tower")}
 
 
 def stock(name, node, pace, billions, score):
     scores = {} if score is None else dict.fromkeys(JOBS, score)
-    spots = {node: Spot(pace, held=True)}
+    spots = {node: ModelOnNode(pace, held=True)}
     return Stock(name, (node,), (name,), name, name, 8192, spots, billions=billions, quality=scores)
 
 
@@ -22,7 +22,7 @@ def advised(small, heavy, agent="implementer", now="heavy", billions=32.0):
         stock("small", "laptop", FAST, 7.0, small),
         stock("heavy", "tower", SLOW, billions, heavy),
     ]
-    return recommend(MACHINES, models, [Wish(agent, now)])
+    return recommend(MACHINES, models, [AgentWish(agent, now)])
 
 
 def model_of(advice):

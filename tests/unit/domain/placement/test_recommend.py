@@ -1,5 +1,11 @@
 from fleet.domain.nodes.speed import Pace
-from fleet.domain.placement.candidates import Line, Machine, Spot, Stock, Wish
+from fleet.domain.placement.candidates import (
+    AgentWish,
+    CandidateNode,
+    ModelOnNode,
+    SettingChange,
+    Stock,
+)
 from fleet.domain.placement.recommend import recommend
 
 GB = 1 << 30
@@ -22,7 +28,7 @@ def stock(name, *nodes, spots, gigabytes=0.0, per_1k=0.0, **more):
 
 
 def machines(**memory):
-    return {name: Machine(name, int(size * GB)) for name, size in memory.items()}
+    return {name: CandidateNode(name, int(size * GB)) for name, size in memory.items()}
 
 
 def changes(advice):
@@ -35,16 +41,22 @@ def reason(advice, path):
 
 def two(**more):
     """A small model on the laptop, a heavy one on the mini: each where it belongs."""
-    small = stock("small", "laptop", spots={"laptop": Spot(FAST, held=True)}, gigabytes=5)
-    heavy = stock("heavy", "mini", spots={"mini": Spot(SLOW, held=True)}, gigabytes=20, **more)
+    small = stock("small", "laptop", spots={"laptop": ModelOnNode(FAST, held=True)}, gigabytes=5)
+    heavy = stock(
+        "heavy", "mini", spots={"mini": ModelOnNode(SLOW, held=True)}, gigabytes=20, **more
+    )
     return [small, heavy]
 
 
 def test_who_plans_gets_the_quick_model_and_who_writes_the_large_one():
-    wishes = [Wish("planner", "heavy"), Wish("implementer", "small"), Wish("reviewer", "heavy")]
+    wishes = [
+        AgentWish("planner", "heavy"),
+        AgentWish("implementer", "small"),
+        AgentWish("reviewer", "heavy"),
+    ]
     slower = Pace(1000, 25)  # 20 s: four times as slow, four and a half as large
     models = two()
-    models[1] = models[1]._replace(spots={"mini": Spot(slower, held=True)})
+    models[1] = models[1]._replace(spots={"mini": ModelOnNode(slower, held=True)})
     advice = recommend(machines(laptop=6, mini=24), models, wishes)
     found = changes(advice)
     assert found["agents.planner.model"] == "small"
@@ -60,20 +72,23 @@ def test_who_plans_gets_the_quick_model_and_who_writes_the_large_one():
 def test_a_large_model_that_is_far_too_slow_is_not_worth_it():
     crawling = Pace(40, 1)
     models = two()
-    models[1] = models[1]._replace(spots={"mini": Spot(crawling, held=True)})
-    advice = recommend(machines(laptop=6, mini=24), models, [Wish("implementer", "heavy")])
+    models[1] = models[1]._replace(spots={"mini": ModelOnNode(crawling, held=True)})
+    advice = recommend(machines(laptop=6, mini=24), models, [AgentWish("implementer", "heavy")])
     assert changes(advice)["agents.implementer.model"] == "small"
 
 
 def test_a_small_gain_changes_nothing():
-    spots = {"a": Spot(Pace(1000, 100), held=True), "b": Spot(Pace(1100, 105), held=True)}
+    spots = {
+        "a": ModelOnNode(Pace(1000, 100), held=True),
+        "b": ModelOnNode(Pace(1100, 105), held=True),
+    }
     model = stock("small", "a", spots=spots, gigabytes=5, fallbacks=("other",))
     advice = recommend(machines(a=6, b=6), [model], [])
     assert advice.lines == ()
 
 
 def test_a_model_moves_to_the_node_that_is_faster_at_it():
-    spots = {"a": Spot(SLOW, held=True), "b": Spot(FAST, held=True)}
+    spots = {"a": ModelOnNode(SLOW, held=True), "b": ModelOnNode(FAST, held=True)}
     advice = recommend(machines(a=6, b=6), [stock("small", "a", spots=spots, gigabytes=5)], [])
     assert changes(advice) == {"models.small.node": "b"}
     assert reason(advice, "models.small.node") == (
@@ -82,19 +97,19 @@ def test_a_model_moves_to_the_node_that_is_faster_at_it():
 
 
 def test_nobody_moves_for_a_speed_that_is_only_guessed():
-    spots = {"a": Spot(SLOW, held=True), "b": Spot(FAST, held=True, guessed=True)}
+    spots = {"a": ModelOnNode(SLOW, held=True), "b": ModelOnNode(FAST, held=True, guessed=True)}
     advice = recommend(machines(a=6, b=6), [stock("small", "a", spots=spots, gigabytes=5)], [])
     assert advice.lines == ()
 
 
 def test_a_faster_node_without_room_for_the_context_is_no_choice():
-    spots = {"a": Spot(SLOW, held=True), "b": Spot(FAST, held=True)}
+    spots = {"a": ModelOnNode(SLOW, held=True), "b": ModelOnNode(FAST, held=True)}
     model = stock("small", "a", spots=spots, gigabytes=5, per_1k=0.25)  # 7 GB with its context
     assert recommend(machines(a=8, b=6), [model], []).lines == ()
 
 
 def test_a_model_that_does_not_fit_moves_to_where_it_does_although_that_is_slower():
-    spots = {"a": Spot(FAST, held=True), "b": Spot(SLOW)}
+    spots = {"a": ModelOnNode(FAST, held=True), "b": ModelOnNode(SLOW)}
     advice = recommend(machines(a=6, b=32), [stock("heavy", "a", spots=spots, gigabytes=20)], [])
     assert changes(advice) == {"models.heavy.node": "b"}
     said = reason(advice, "models.heavy.node")
@@ -103,7 +118,7 @@ def test_a_model_that_does_not_fit_moves_to_where_it_does_although_that_is_slowe
 
 
 def test_models_that_fit_alone_but_not_together_are_parted():
-    spots = {"a": Spot(FAST, held=True), "b": Spot(SLOW, held=True)}
+    spots = {"a": ModelOnNode(FAST, held=True), "b": ModelOnNode(SLOW, held=True)}
     both = [stock(name, "a", spots=spots, gigabytes=5) for name in ("one", "two")]
     advice = recommend(machines(a=8, b=8), both, [])
     assert len(advice.lines) == 1
@@ -112,7 +127,12 @@ def test_models_that_fit_alone_but_not_together_are_parted():
 
 def test_a_model_that_fits_nowhere_gets_the_context_with_which_it_does():
     model = stock(
-        "small", "a", spots={"a": Spot(FAST, held=True)}, gigabytes=5, per_1k=0.25, context=32_768
+        "small",
+        "a",
+        spots={"a": ModelOnNode(FAST, held=True)},
+        gigabytes=5,
+        per_1k=0.25,
+        context=32_768,
     )
     advice = recommend(machines(a=8), [model], [])
     assert changes(advice) == {"models.small.context": 8192}
@@ -122,7 +142,7 @@ def test_a_model_that_fits_nowhere_gets_the_context_with_which_it_does():
 
 
 def test_a_model_that_is_too_large_whatever_its_context_is_named_and_spoils_nothing_else():
-    spots = {"a": Spot(SLOW, held=True), "b": Spot(FAST, held=True)}
+    spots = {"a": ModelOnNode(SLOW, held=True), "b": ModelOnNode(FAST, held=True)}
     large = stock("large", "a", spots=spots, gigabytes=40)
     advice = recommend(
         machines(a=8, b=8), [large, stock("small", "a", spots=spots, gigabytes=5)], []
@@ -132,9 +152,9 @@ def test_a_model_that_is_too_large_whatever_its_context_is_named_and_spoils_noth
 
 
 def test_a_second_copy_stands_where_there_is_room_as_an_entry_of_its_own():
-    spots = {"a": Spot(FAST, held=True), "b": Spot(SLOW, held=True)}
+    spots = {"a": ModelOnNode(FAST, held=True), "b": ModelOnNode(SLOW, held=True)}
     model = stock("small", "a", spots=spots, gigabytes=5, rest=(("timeout", 60),))
-    advice = recommend(machines(a=6, b=6), [model], [Wish("planner", "small")])
+    advice = recommend(machines(a=6, b=6), [model], [AgentWish("planner", "small")])
     assert changes(advice) == {
         "models.small-b.node": "b",
         "models.small-b.upstream": "qwen:7b",
@@ -147,14 +167,18 @@ def test_a_second_copy_stands_where_there_is_room_as_an_entry_of_its_own():
 
 
 def test_a_model_that_is_written_with_servings_gets_one_more():
-    spots = {"a": Spot(FAST, held=True), "b": Spot(SLOW, held=True)}
+    spots = {"a": ModelOnNode(FAST, held=True), "b": ModelOnNode(SLOW, held=True)}
     model = stock("small", "a", spots=spots, gigabytes=5, keys=())
-    advice = recommend(machines(a=6, b=6), [model], [Wish("planner", "small")])
+    advice = recommend(machines(a=6, b=6), [model], [AgentWish("planner", "small")])
     assert changes(advice) == {"models.small.servings.b": "qwen:7b"}
 
 
 def test_where_no_copy_fits_another_model_answers_and_never_in_a_circle():
-    wishes = [Wish("planner", "small"), Wish("implementer", "heavy"), Wish("reviewer", "heavy")]
+    wishes = [
+        AgentWish("planner", "small"),
+        AgentWish("implementer", "heavy"),
+        AgentWish("reviewer", "heavy"),
+    ]
     small, heavy = two()
     advice = recommend(machines(laptop=6, mini=21), [small, heavy], wishes)
     assert changes(advice) == {"models.heavy.fallbacks": ("small",)}
@@ -162,7 +186,7 @@ def test_where_no_copy_fits_another_model_answers_and_never_in_a_circle():
 
 
 def test_nothing_goes_to_a_node_that_did_not_answer_and_it_is_named():
-    spots = {"a": Spot(SLOW, held=True), "b": Spot(FAST, held=True)}
+    spots = {"a": ModelOnNode(SLOW, held=True), "b": ModelOnNode(FAST, held=True)}
     world = machines(a=6, b=6)
     world["b"] = world["b"]._replace(up=False)
     other = stock("other", "b", spots=spots, gigabytes=1)
@@ -175,21 +199,21 @@ def test_nobody_falls_back_to_a_node_that_did_not_answer():
     small, heavy = two()
     world = machines(laptop=6, mini=21)
     world["laptop"] = world["laptop"]._replace(up=False)
-    advice = recommend(world, [small, heavy], [Wish("implementer", "heavy")])
+    advice = recommend(world, [small, heavy], [AgentWish("implementer", "heavy")])
     assert advice.lines == ()
     assert any("Only mini serves heavy" in note for note in advice.notes)
 
 
 def test_without_memory_and_speed_it_says_what_is_not_known():
-    model = stock("small", "a", spots={"a": Spot(held=True)})
-    advice = recommend(machines(a=0), [model], [Wish("planner", "small")])
+    model = stock("small", "a", spots={"a": ModelOnNode(held=True)})
+    advice = recommend(machines(a=0), [model], [AgentWish("planner", "small")])
     assert advice.lines == ()
     assert any("The memory of a is not known" in note for note in advice.notes)
     assert "Not measured: small on a. `fleet benchmark` does it." in advice.notes
 
 
 def test_an_agent_that_calls_tools_leaves_a_model_that_cannot():
-    wishes = [Wish("planner", "small")]
+    wishes = [AgentWish("planner", "small")]
     small, heavy = two(tools=True)
     models = [small._replace(tools=False), heavy]
     found = changes(recommend(machines(laptop=6, mini=21), models, wishes))
@@ -202,30 +226,31 @@ def test_an_agent_that_calls_tools_leaves_a_model_that_cannot():
 def test_an_agent_is_not_given_a_context_too_small_for_its_program():
     small, heavy = two(context=32_768)
     advice = recommend(
-        machines(laptop=6, mini=24), [small, heavy], [Wish("planner", "heavy", least=24_000)]
+        machines(laptop=6, mini=24), [small, heavy], [AgentWish("planner", "heavy", least=24_000)]
     )
     assert "agents.planner.model" not in changes(advice)
     assert any("small would be better for planner" in note for note in advice.notes)
 
 
 def test_the_best_of_several_entries_goes_first():
-    spots = {"a": Spot(SLOW, held=True), "b": Spot(FAST, held=True)}
+    spots = {"a": ModelOnNode(SLOW, held=True), "b": ModelOnNode(FAST, held=True)}
     model = stock("small", "a", "b", spots=spots, gigabytes=5, keys=("small", "also"))
     advice = recommend(machines(a=6, b=6), [model], [])
     assert changes(advice) == {"models.small.node": "b", "models.also.node": "a"}
 
 
 def test_a_model_that_another_file_declares_is_left_as_it_is():
-    spots = {"a": Spot(FAST, held=True), "b": Spot(FAST, held=True)}
+    spots = {"a": ModelOnNode(FAST, held=True), "b": ModelOnNode(FAST, held=True)}
     model = stock("small", "a", spots=spots, gigabytes=5, keys=(), fixed=True)
-    assert recommend(machines(a=6, b=6), [model], [Wish("planner", "small")]).lines == ()
+    assert recommend(machines(a=6, b=6), [model], [AgentWish("planner", "small")]).lines == ()
 
 
 def test_ten_nodes_and_ten_models_are_placed_so_that_all_fits():
     names = [f"n{number}" for number in range(10)]
     world = machines(**dict.fromkeys(names, 8.0))
     spots = {
-        name: Spot(Pace(100.0 * (n + 1), 10.0 * (n + 1)), held=True) for n, name in enumerate(names)
+        name: ModelOnNode(Pace(100.0 * (n + 1), 10.0 * (n + 1)), held=True)
+        for n, name in enumerate(names)
     }
     models = [stock(f"m{n}", "n0", spots=spots, gigabytes=5) for n in range(10)]
     advice = recommend(world, models, [])
@@ -233,4 +258,4 @@ def test_ten_nodes_and_ten_models_are_placed_so_that_all_fits():
     assert sorted(node for each in advice.fillings for node in each.models) == sorted(
         model.name for model in models
     )
-    assert all(isinstance(line, Line) and line.why for line in advice.lines)
+    assert all(isinstance(line, SettingChange) and line.why for line in advice.lines)

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fleet.domain.access import Role
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
-from fleet.domain.run import Host
+from fleet.domain.run import Host, Slots
+from fleet.operations.catalogue import perform
 from fleet.operations.compute.hosts import (
     DrainHost,
     ExamineHost,
     ForgetHost,
     ListHosts,
+    ListLimits,
     ResumeHost,
     ShowHost,
 )
@@ -71,6 +75,15 @@ def test_a_silent_host_needs_somebody_before_its_lease_is_over(office):
     assert [action.operation for action in item.actions] == ["host.show", "host.forget"]
 
 
+def test_a_host_that_vanished_is_lost_also_once_its_runs_are_elsewhere(office):
+    put(office, left=-1)
+    assert office.call(ShowHost("box")).host.state == "lost"
+    (check, *_) = office.call(ExamineHost("box"))
+    assert (check.state, "was not stopped" in check.message) == ("bad", True)
+    put(office, "away", "box-2", holder="", left=-1)
+    assert office.call(ShowHost("away")).host.state == "stopped"
+
+
 def test_a_host_is_forgotten_once_it_can_have_no_runs(office):
     office.start(office.add("Work"))
     put(office)
@@ -124,3 +137,21 @@ def test_what_keeps_a_host_from_work_is_said_with_the_next_step(office):
         ("projects", "warning", "On box-1, in /site: git clone URL ."),
         ("room", "ok", ""),
     ]
+
+
+def test_the_projects_that_a_host_lacks_are_shown_to_those_who_may_have_work_there(office):
+    put(office, without=("untrusted /red/shop", "untrusted /blue/shop"))
+    red = replace(office.person(Role.MONITOR, team="red"), remote=True)
+    context = office.context(red)._replace(offers=lambda c, path: path == f"/{c.actor.team}/shop")
+    for host in (*perform(context, ListHosts()), perform(context, ShowHost("box")).host):
+        assert [each.what for each in host.without] == ["/red/shop"]
+    assert "blue" not in str(perform(context, ExamineHost("box")))
+    assert len(office.call(ShowHost("box")).host.without) == 2
+
+
+def test_why_a_credential_waits_is_for_coordinators(office):
+    """It is what a program said, perhaps in another team's run."""
+    until = office.clock.now() + 60 * SECOND
+    office.store.commit([Put(Slots("claude@box", 0, parked_until=until, why="You asked …"))], [])
+    assert [row.why for row in office.call(ListLimits())] == ["You asked …"]
+    assert [row.why for row in office.call(ListLimits(), office.person(Role.TEAM_LEAD))] == [""]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from fleet.domain.access import Role
 from fleet.domain.errors import Forbidden, NotFound, Refused
-from fleet.domain.nodes.inventory import Seen
-from fleet.domain.nodes.trace import Trace
+from fleet.domain.nodes.inventory import SeenNode
+from fleet.domain.nodes.trace import Trace, TraceSource
 from fleet.operations.compute.gateway import ReadGatewayLog
 from fleet.operations.compute.hosts import ListHosts
 from fleet.operations.compute.nodes import ExplainRoute, ListModels, ListNodes, WarmModel
@@ -58,7 +58,7 @@ def test_a_route_is_explained_term_by_term(office):
 
 
 def test_a_route_over_nodes_that_are_down_says_why(office):
-    office.machines.seen = (Seen("big", up=False, why="no answer"),)
+    office.machines.seen = (SeenNode("big", up=False, why="no answer"),)
     explained = office.call(ExplainRoute("heavy"))
     assert (explained.node, explained.estimates) == ("", ())
     assert "big is down (no answer)" in explained.why
@@ -82,12 +82,26 @@ def test_only_who_may_start_runs_may_load_models(office):
     assert office.machines.begun == []
 
 
-def test_traces_come_newest_last_and_only_a_coordinator_sees_whose_they_are(office):
+def test_traces_come_newest_last(office):
     office.machines.written = [Trace(at, "planner", "t-1.1", node="big") for at in (1, 2, 3)]
     assert [row.at for row in office.call(ListTraces(after=1))] == [2, 3]
     assert office.call(ListTraces())[0].session == "t-1.1"
-    lead = office.person(Role.TEAM_LEAD)
-    assert {row.session for row in office.call(ListTraces(), lead)} == {""}
+
+
+def test_a_team_sees_the_requests_of_its_own_runs_alone(office):
+    tasks = {team: office.add("Work", team=team) for team in ("red", "blue")}
+    runs = ["", "t-99.1", *(f"{task}.1" for task in tasks.values())]
+    office.machines.written = [
+        Trace(at, "planner", node="big", source=TraceSource(run, "/shop"))
+        for at, run in enumerate(runs * 2, 1)
+    ]
+    assert [row.at for row in office.call(ListTraces(), of(office, "red"))] == [3, 7]
+    assert [row.at for row in office.call(ListTraces(limit=1), of(office, "blue"))] == [8]
+    assert len(office.call(ListTraces())) == 8
+
+
+def of(office, team):
+    return office.person(Role.TEAM_LEAD, team=team)
 
 
 def test_the_log_is_told_apart_by_severity_and_for_coordinators(office):

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.errors import Unavailable
-from fleet.domain.nodes.finding import Machine
+from fleet.domain.nodes.finding import ProbedAddress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,8 +15,8 @@ KINDS = ("_ollama._tcp.local.", "_llm._tcp.local.", "_openai._tcp.local.", "_htt
 LISTEN = 2.0  # seconds: an announcement is answered within one
 
 
-def mdns_machines(interfaces: Sequence[str] = (), *, within: float = LISTEN) -> list[Machine]:
-    """Whoever announces one of these services. `interfaces`: addresses to listen on; none: all.
+def mdns_machines(interfaces: Sequence[str] = (), *, within: float = LISTEN) -> list[ProbedAddress]:
+    """The machines that announce one of these services. `interfaces`: addresses to listen on; none: all.
 
     Raise `Unavailable` when the package for it is not installed, or there is no network.
     """
@@ -33,7 +33,7 @@ def mdns_machines(interfaces: Sequence[str] = (), *, within: float = LISTEN) -> 
         listening = zeroconf.Zeroconf(interfaces=every)
     except OSError as error:
         raise Unavailable(
-            f"The network cannot be listened to: {error.strerror}.",
+            f"Cannot listen on the network: {error.strerror}.",
             fix="Connect to a network, or name one: fleet discover --scan 192.168.1.0/24",
             code="no_mdns",
         ) from None
@@ -41,7 +41,7 @@ def mdns_machines(interfaces: Sequence[str] = (), *, within: float = LISTEN) -> 
         return _heard(zeroconf, listening, within)
 
 
-def _heard(zeroconf: Any, listening: Any, within: float) -> list[Machine]:
+def _heard(zeroconf: Any, listening: Any, within: float) -> list[ProbedAddress]:
     names: dict[tuple[str, str], None] = {}
 
     def note(zeroconf: Any, service_type: str, name: str, state_change: Any) -> None:
@@ -51,13 +51,13 @@ def _heard(zeroconf: Any, listening: Any, within: float) -> list[Machine]:
     browser = zeroconf.ServiceBrowser(listening, list(KINDS), handlers=[note])
     threading.Event().wait(within)
     browser.cancel()
-    machines: dict[tuple[str, int], Machine] = {}
+    machines: dict[tuple[str, int], ProbedAddress] = {}
     for service_type, name in list(names):
         info = zeroconf.ServiceInfo(service_type, name)
         if info.load_from_cache(listening) or info.request(listening, int(within * 1000)):
             for address in info.parsed_addresses(zeroconf.IPVersion.V4Only):
                 host = name.removesuffix(f".{service_type}")
                 machines.setdefault(
-                    (address, info.port or 0), Machine(host, address, info.port or 0)
+                    (address, info.port or 0), ProbedAddress(host, address, info.port or 0)
                 )
     return list(machines.values())

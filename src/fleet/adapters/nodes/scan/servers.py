@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.nodes.survey import detect
 from fleet.domain.errors import Unavailable
-from fleet.domain.nodes.finding import PORTS, FoundNode, Machine, node_name
+from fleet.domain.nodes.finding import PORTS, FoundNode, ProbedAddress, node_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ CONNECT = 0.5  # seconds; a machine of the same network answers in a few millise
 QUESTION = 2.0
 
 
-class _Pace:
+class _Throttle:
     """Lets so many pass in a second."""
 
     def __init__(self, rate: int) -> None:
@@ -36,7 +36,7 @@ class _Pace:
 
 
 def find_servers(
-    machines: Sequence[tuple[str, Machine]],
+    machines: Sequence[tuple[str, ProbedAddress]],
     ports: Sequence[int],
     taken: Collection[str],
     known: Collection[str],
@@ -45,7 +45,7 @@ def find_servers(
 
     `taken`: names of nodes. `known`: addresses of nodes that are declared already.
     """
-    pace = _Pace(RATE)
+    pace = _Throttle(RATE)
     doors = [
         (by, machine, port)
         for by, machine in machines
@@ -68,7 +68,7 @@ def _url(address: str, port: int) -> str:
     return f"http://{f'[{address}]' if ':' in address else address}:{port}"
 
 
-def _kind(address: str, port: int, pace: _Pace) -> str:
+def _kind(address: str, port: int, pace: _Throttle) -> str:
     """The kind of the server there; empty for no server, or one without models."""
     pace.wait()
     try:

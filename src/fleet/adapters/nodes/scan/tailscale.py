@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import Unavailable
-from fleet.domain.nodes.finding import Machine, machines_of_tailscale
+from fleet.domain.nodes.finding import ProbedAddress, machines_of_tailscale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SECONDS = 10.0
 
 
-def tailscale_machines(env: Mapping[str, str]) -> list[Machine]:
+def tailscale_machines(env: Mapping[str, str]) -> list[ProbedAddress]:
     """Raise `Unavailable` when the program is not there or says no."""
     program = shutil.which("tailscale", path=env.get("PATH"))
     if program is None:

@@ -9,7 +9,8 @@ import queue
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
@@ -18,7 +19,7 @@ from fleet.adapters.stores.rows import write
 from fleet.app import open_store
 from fleet.domain.event import Event
 from fleet.domain.run import Choice, Run, RunState, Slots
-from fleet.domain.schedule import Ask, Claim, Slot, schedule
+from fleet.domain.schedule import Claim, ReadyTask, Slot, schedule
 from fleet.domain.task import claim
 from fleet.ports import Put
 
@@ -64,28 +65,27 @@ def ours(url: str, name: str, ready, out) -> None:
     """As `Supervisor._start_ready` does it: look, decide with `schedule`, claim."""
     store = open_store(url)
     done, until = 0, float("inf")
-    rounds = 0
+    rounds, names = 0, []
     while time.monotonic() < until:
         if rounds == 3:  # what is compiled once is compiled
             ready.wait()
             done, until = 0, time.monotonic() + SECONDS
         rounds += 1
-        tasks = store.candidates(now=store.now(), limit=FOUR, host=name)
+        tasks, rows = store.offer(name, now=store.now(), limit=FOUR, names=names)
         slot = Slot(f"host {name}", 1 << 30)
         choice = Choice("implementer", "claude")
-        asks = [Ask(task, choice, ((slot,),), f"credential {name}") for task in tasks]
-        rows = store.slots(sorted({n for ask in asks for n in ask.names}))
-        plan = schedule(asks, rows, now=store.now())
-        done += len(store.claim([_claim(start, name) for start in plan.starts]))
+        asks = [ReadyTask(task, choice, ((slot,),), f"credential {name}") for task in tasks]
+        wanted = sorted({n for ask in asks for n in ask.names})
+        if unread := [n for n in wanted if n not in names]:
+            rows |= store.slots(unread)
+        names = wanted
         row = rows.get(slot.name)
         if row and len(row.holders) > 4 * FOUR:  # as when runs end: their slots are free again
-            _free(store, slot.name)
+            (rows[slot.name],) = store.commit([Put(Slots(slot.name, row.version))], [])
+        plan = schedule(asks, rows, now=store.now())
+        done += len(store.claim([_claim(start, name) for start in plan.starts]))
     out.put(done)
-
-
-def _free(store, name: str) -> None:
-    (row,) = store.slots([name]).values()
-    store.commit([Put(Slots(name, row.version))], [])
+    ready.wait()
 
 
 def _claim(start, host: str) -> Claim:
@@ -99,7 +99,8 @@ def bare(url: str, _name: str, ready, out) -> None:
         done, until = 0, time.monotonic() + SECONDS
         while time.monotonic() < until:
             done += db.execute(BARE).rowcount
-    out.put(done)
+        out.put(done)
+        ready.wait()
 
 
 def commits(url: str, name: str, ready, out) -> None:
@@ -114,13 +115,14 @@ def commits(url: str, name: str, ready, out) -> None:
         (run,) = store.commit([Put(run)], [Event("run.said", run.task, run.id, 1, run.id)])
         done += 1
     out.put(done)
+    ready.wait()
 
 
 def procrastinate(url: str, name: str, ready, out) -> None:
     """Its own query for the next job, as its worker sends it."""
     import procrastinate as peer
 
-    async def work() -> int:
+    async def work() -> None:
         connector = peer.PsycopgConnector(conninfo=url, min_size=1, max_size=1)
         app = peer.App(connector=connector)
         async with app.open_async():
@@ -130,10 +132,11 @@ def procrastinate(url: str, name: str, ready, out) -> None:
             done, until = 0, time.monotonic() + SECONDS
             while time.monotonic() < until:
                 done += bool(await app.job_manager.fetch_job(queues=None, worker_id=worker))
-            return done
+            out.put(done)
+            ready.wait()
 
     del name
-    out.put(asyncio.run(work()))
+    asyncio.run(work())
 
 
 def fill_procrastinate(url: str, count: int) -> None:
@@ -153,8 +156,17 @@ def fill_procrastinate(url: str, count: int) -> None:
         db.execute("VACUUM ANALYZE procrastinate_jobs")
 
 
-def rate(work: Callable[..., None], url: str, processes: int) -> float:
-    """How many a second, all together."""
+class Rate(NamedTuple):
+    """How many a second, all together; and what each cost, in microseconds of a processor.
+
+    The second says more on a machine that does other things, too. 0: this system does not tell.
+    """
+
+    a_second: float
+    cost: float
+
+
+def rate(work: Callable[..., None], url: str, processes: int) -> Rate:
     context = mp.get_context("spawn")
     ready, out = context.Barrier(processes + 1), context.Queue()
     names = [f"{work.__name__}{processes}-{n}" for n in range(processes)]
@@ -164,15 +176,37 @@ def rate(work: Callable[..., None], url: str, processes: int) -> float:
     try:
         ready.wait(timeout=180)
         began = time.perf_counter()
+        pids = [worker.pid for worker in workers] + _their_servers(url)
+        before = _microseconds(pids)
         done = sum(out.get(timeout=120) for _ in workers)
         took = time.perf_counter() - began
+        cost = (_microseconds(pids) - before) / max(1, done)
+        ready.wait(timeout=120)  # until now all of them are there to be asked
     except (threading.BrokenBarrierError, queue.Empty):
         for worker in workers:
             worker.terminate()
         raise RuntimeError(f"{work.__name__} did not work") from None
     for worker in workers:
         worker.join()
-    return done / took
+    return Rate(done / took, cost)
+
+
+def _their_servers(url: str) -> list[int]:
+    """The server's processes that work for others than us."""
+    with psycopg.connect(url, autocommit=True) as db:
+        rows = db.execute(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        ).fetchall()
+    return [pid for (pid,) in rows]
+
+
+def _microseconds(pids: list[int]) -> float:
+    """How long a processor has worked for them."""
+    try:
+        return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids) / 1e3
+    except OSError:
+        return 0
 
 
 class Delaying:

@@ -32,20 +32,28 @@ def claims(url: str, numbers: list[int], rounds: int, *, has_peer: bool) -> list
     good = []
     for workers in numbers:
         turns = [(rate(ours, url, workers), rate(bare, url, workers)) for _ in range(rounds)]
-        middle = sorted(turns, key=lambda turn: turn[0] / turn[1])[rounds // 2]
+        mine, loop = sorted(turns, key=lambda t: t[0].a_second / t[1].a_second)[rounds // 2]
         what = f"claims, {workers} workers"
-        mine, loop = ("{:,.0f}/s", middle[0]), ("{:,.0f}/s of a bare SKIP LOCKED loop", middle[1])
-        good.append(verdict(what, mine, loop, at_least=0.5))
+        shown = ("{:,.0f}/s", mine.a_second)
+        beside = ("{:,.0f}/s of a bare SKIP LOCKED loop", loop.a_second)
+        good.append(verdict(what, shown, beside, at_least=0.5))
+        _by_cost(what, [min(turn[n].cost for turn in turns) for n in (0, 1)])
         if has_peer:
-            peer = rate(procrastinate, url, workers)
-            good.append(verdict(what, mine, ("{:,.0f}/s of procrastinate", peer), at_least=1))
+            peer = rate(procrastinate, url, workers).a_second
+            good.append(verdict(what, shown, ("{:,.0f}/s of procrastinate", peer), at_least=1))
         if workers == 32:
-            good.append(verdict(what, mine, ("{:,.0f}/s", 1000.0), at_least=1))
+            good.append(verdict(what, shown, ("{:,.0f}/s", 1000.0), at_least=1))
     return good
 
 
+def _by_cost(what: str, costs: list[float]) -> None:
+    if all(costs):
+        mine, loop = costs
+        print(f"{what}, by processor: {mine:.0f} us against {loop:.0f} us: {loop / mine:.2f} x")
+
+
 def writes(url: str, rounds: int) -> bool:
-    best = max(rate(commits, url, 32) for _ in range(rounds))
+    best = max(rate(commits, url, 32).a_second for _ in range(rounds))
     return verdict("commits, 32 writers", ("{:,.0f}/s", best), ("{:,.0f}/s", 2000.0), at_least=1)
 
 
@@ -53,7 +61,7 @@ def at_a_distance(url: str) -> bool:
     folder = url.partition("host=")[2]
     proxy = Delaying(f"{folder}/.s.PGSQL.5432", 0.040)
     far = f"postgresql://fleet@127.0.0.1:{proxy.port}/postgres"
-    mine, peer = rate(ours, far, 8), rate(bare, far, 8)
+    mine, peer = rate(ours, far, 8).a_second, rate(bare, far, 8).a_second
     return verdict(
         "claims, 8 workers, 40 ms away", ("{:,.0f}/s", mine),
         ("{:,.0f}/s of a bare loop", peer), at_least=0.5,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from fleet.config import Settings
-from fleet.domain.errors import Conflict, Unavailable
+from fleet.domain.errors import Conflict, StoreAway, Unavailable
 from fleet.domain.event import Kind
 from fleet.domain.hosts.lease import ALONE, beat
 from fleet.domain.message import MessageKind
@@ -99,6 +100,27 @@ def test_a_store_that_is_away_for_less_than_the_lease_ends_no_agent_and_loses_no
     pair.go_on(60, 0, 1)
     assert pair.hosts[0].machine.running() == ["t-1.1", "t-2.1"]
     assert endings(pair, "t-1") == endings(pair, "t-2") == []
+
+
+def test_a_store_that_is_away_while_a_run_is_made_ready_costs_the_task_no_attempt(pair):
+    messages, refused = pair.store.messages, []
+
+    def away_once_claimed(task_id, **given):
+        if pair.store.live_runs():
+            refused.append(task_id)
+            raise StoreAway("The store cannot be reached.")
+        return messages(task_id, **given)
+
+    pair.add("t-1")
+    pair.store.messages = away_once_claimed
+    for _ in range(5):
+        with suppress(Unavailable):  # as the loop does
+            pair._step(pair.hosts[0])
+    pair.store.messages = messages
+    pair.go_on(5, 0)
+    assert refused
+    assert endings(pair, "t-1") == []
+    assert pair.hosts[0].machine.running() == ["t-1.1"]
 
 
 def test_work_that_ended_while_the_store_was_away_for_long_still_counts(pair):
@@ -247,7 +269,7 @@ def test_a_task_starts_only_where_its_needs_are_met(pair):
     assert pair.store.run("t-2.1").host == "h0"
     assert pair.store.runs("t-3") == []
     assert [w.why for w in second.supervisor.waits] == [
-        "This host, h1, cannot run it: it is not macos."
+        "This host, h1, cannot run it: it has no label macos."
     ]
 
 

@@ -317,6 +317,28 @@ def test_an_open_question_holds_its_task_until_it_is_answered(store):
     assert len(store.open_messages("answer")) == 2
 
 
+def test_a_question_waits_while_its_task_has_not_ended_and_in_the_team_of_its_task(store):
+    red = added(store, team="red")
+    asked = a_question(store, red)
+
+    def waiting() -> list[list[str]]:
+        return [[q.id for q in store.questions(team=team)] for team in ("", "red", "blue")]
+
+    assert waiting() == [[asked.id], [asked.id], []]
+    (blue,) = store.commit([Put(replace(store.task(red.id), team="blue"))], [])
+    assert waiting() == [[asked.id], [], [asked.id]]
+    (ended,) = store.commit([Put(replace(blue, state=TaskState.CANCELLED))], [])
+    assert waiting() == [[], [], []]
+    late = a_question(store, red)
+    assert waiting() == [[], [], []]
+    (again,) = store.commit([Put(replace(ended, state=TaskState.OPEN))], [])
+    assert waiting() == [[asked.id, late.id], [], [asked.id, late.id]]
+    store.commit([Put(replace(asked, state=MessageState.CLOSED))], [])
+    assert waiting() == [[late.id], [], [late.id]]
+    store.commit([Put(replace(again, state=TaskState.DONE))], [])
+    assert waiting() == [[], [], []]
+
+
 def test_paused_postponed_and_compound_tasks_are_not_candidates(store):
     added(store, paused=True)
     added(store, join=Join.ALL)

@@ -14,7 +14,7 @@ from fleet.domain.event import Event, Kind
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Slots
 from fleet.domain.schedule import Claim
-from fleet.domain.task import Spec, Tally, Task, TaskState
+from fleet.domain.task import Mode, Spec, Tally, Task, TaskState
 from fleet.domain.task import claim as claimed
 from fleet.ports import Put, TaskQuery
 from fleet.testing.folder_log import FolderLog
@@ -46,6 +46,20 @@ def test_claims_write_tasks_runs_slots_and_events_in_their_order(store):
     events = store.events()
     assert [(e.type, e.run) for e in events] == [(Kind.RUN_CLAIMED, run.id) for run in runs]
     assert store.candidates(now=store.now(), limit=9) == []
+
+
+def test_a_claimed_task_is_listed_as_what_it_is_now(store):
+    task = added(store, spec=Spec(branch="old"))
+    one = claim_of(task)
+    edited = replace(one.task, spec=Spec(branch="new", priority=1, mode=Mode.NOW))
+    store.claim([one._replace(task=edited)])
+    now = replace(edited, version=2)
+    assert store.tasks(TaskQuery(states=("running",))) == [now]
+    assert store.tasks(TaskQuery(branches=("new",))) == [now]
+    assert store.tasks(TaskQuery(branches=("old",))) == []
+    assert store.tasks(TaskQuery(states=("open",))) == []
+    assert store.tasks(TaskQuery(at_work=True)) == [now]
+    assert store.counts() == {"running": 1}
 
 
 def test_no_claims_are_no_commit(store):
@@ -115,8 +129,19 @@ def test_a_host_that_is_going_to_claim_sees_the_same_candidates_when_it_is_alone
     due = added(store, spec=Spec(priority=1), tally=Tally(not_before=1))
     now = store.now()
     expected = [urgent.id, due.id, low.id]
-    for host in ("", "h", "g", "h"):
-        assert [t.id for t in store.candidates(now=now, limit=9, host=host)] == expected
+    assert [t.id for t in store.candidates(now=now, limit=9)] == expected
+    for host in ("h", "g", "h"):
+        assert [t.id for t in store.offer(host, now=now, limit=9).tasks] == expected
+
+
+def test_an_offer_has_the_slots_that_were_asked_for_and_exist(store):
+    (run,) = store.claim([claim_of(added(store), room={"model m": 3})])
+    added(store)
+    offer = store.offer("h", now=store.now(), limit=9, names=["host h", "model m"])
+    assert len(offer.tasks) == 1
+    assert offer.slots == store.slots(["model m"])
+    assert offer.slots["model m"].holders == (run.id,)
+    assert store.offer("h", now=store.now(), limit=9).slots == {}
 
 
 @pytest.fixture
@@ -152,7 +177,7 @@ def test_hosts_that_claim_at_once_share_the_tasks_and_the_slots(store, opened):
         mine, made = opened(), []
         empty = 0
         while empty < 3:
-            offered = mine.candidates(now=mine.now(), limit=4, host=host)
+            offered = mine.offer(host, now=mine.now(), limit=4).tasks
             shared = {f"host {host}": tasks, "model m": room}
             runs = mine.claim([claim_of(task, host=host, room=shared) for task in offered])
             made += [run.id for run in runs]
@@ -179,7 +204,7 @@ def test_hosts_that_look_at_once_are_offered_different_tasks_in_order(store):
     now = store.now()
 
     def look(host, limit=3):
-        return [task.id for task in store.candidates(now=now, limit=limit, host=host)]
+        return [task.id for task in store.offer(host, now=now, limit=limit).tasks]
 
     assert look("a") == tasks[:3]
     assert look("b") == tasks[3:6]

@@ -15,7 +15,7 @@ import pytest
 from fleet.adapters.stores.log.store import LogStore
 from fleet.adapters.stores.transfer import Begin, Load, tallies
 from fleet.app import open_store
-from fleet.app.store_copy import copy_store
+from fleet.app.store.copy import copy_store
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import BadStore, Refused
 from fleet.domain.event import Event, Kind
@@ -186,7 +186,7 @@ def test_a_half_copied_store_is_refused_and_can_be_filled_again(opener, kind):
 CHILD = """
 import sys
 from fleet.app import open_store
-from fleet.app.store_copy import copy_store
+from fleet.app.store.copy import copy_store
 def stop(table, rows):
     if table == "event":
         print("half", flush=True)

@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
 )
 
+from fleet.domain.access import Role
 from fleet.domain.limits import BLANK
 from fleet.operations.catalogue import operations
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
@@ -50,6 +51,8 @@ SCHEMATHESIS_TRIES = 64 * 1024  # characters
 ENDLESS = "/events"  # an answer that goes on for ever is looked at elsewhere
 MANY = int(os.environ.get("FLEET_SCHEMA_EXAMPLES", "0"))  # 100 finds more, and takes ten minutes
 EXAMPLES = {GenerationMode.POSITIVE: MANY or 6, GenerationMode.NEGATIVE: MANY or 4}
+FEWER = {GenerationMode.POSITIVE: MANY or 1, GenerationMode.NEGATIVE: MANY or 1}
+LESSER = [str(role) for role in Role if role is not Role.COORDINATOR]
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +126,16 @@ def test_a_text_of_nothing_but_white_space_is_none():
     assert [c for c in characters if blank(c)] == [c for c in characters if c.isspace()]
 
 
+def lesser_roles() -> dict[str, list[str]]:
+    """By what is asked: the roles take turns, and with many examples each asks for all."""
+    names = [name for name in ASKED if not name.startswith("GET /v1/")]  # asked by POST, too
+    return {name: LESSER if MANY else [LESSER[n % len(LESSER)]] for n, name in enumerate(names)}
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_whatever_is_asked_is_answered_as_the_document_says(team, asking, name):
     for mode, most in EXAMPLES.items():
-        drive(team, asking, ASKED[name], mode, most)
+        drive(team, asking, ASKED[name], mode, most, root_of(team))
     answer = asking.request(
         ASKED[name].method, f"http://127.0.0.1:{team.served.port}{ASKED[name].path}"
     )
@@ -134,18 +143,29 @@ def test_whatever_is_asked_is_answered_as_the_document_says(team, asking, name):
         assert answer.status_code == 401
 
 
+@pytest.mark.parametrize(("name", "roles"), lesser_roles().items())
+def test_a_lesser_role_is_refused_for_its_permission_alone(team, asking, name, roles):
+    """What the document allows is done, or is forbidden, or is about nothing that this role sees."""
+    for role in roles:
+        headers = header_of(team, role, role, "red")
+        for mode, most in FEWER.items():
+            drive(team, asking, ASKED[name], mode, most, headers)
+
+
 def root_of(team) -> dict[str, str]:
-    """The header of a coordinator whose token counts: an example before may have revoked it."""
-    if team.ask("root", "POST", "/v1/me/show", {})[0] == 401:
-        name = f"root-{uuid.uuid4().hex[:8]}"
-        team.tokens["root"] = team.served.token(name, "--role", "coordinator", "--team", "local")
-    assert team.ask("root", "POST", "/v1/me/show", {})[0] == 200
-    return {"Authorization": f"Bearer {team.tokens['root']}"}
+    return header_of(team, "root", "coordinator", "local")
 
 
-def drive(team, asking, operation, mode, most: int) -> None:
-    headers = root_of(team)
+def header_of(team, who: str, role: str, of: str) -> dict[str, str]:
+    """Of a token that counts: an example before may have revoked it."""
+    if who not in team.tokens or team.ask(who, "POST", "/v1/me/show", {})[0] == 401:
+        name = f"{who}-{uuid.uuid4().hex[:8]}"
+        team.tokens[who] = team.served.token(name, "--role", role, "--team", of)
+    assert team.ask(who, "POST", "/v1/me/show", {})[0] == 200
+    return {"Authorization": f"Bearer {team.tokens[who]}"}
 
+
+def drive(team, asking, operation, mode, most: int, headers: dict[str, str]) -> None:
     @settings(
         max_examples=most,
         deadline=None,

@@ -10,6 +10,8 @@ import time
 import pytest
 
 from fleet.app import App
+from fleet.app.agent_environment import coder_env
+from fleet.app.token_keys import own_token
 from fleet.domain.access import Actor, Role
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Refused
@@ -17,8 +19,7 @@ from fleet.operations.tasks.change import AddTask
 from fleet.ports import EntryQuery
 from fleet.server.http.guard import Rates
 from fleet.server.http.idempotency import DAY, KEYS_PER_CLEANING, once
-from fleet.server.make import tokens_of
-from fleet.server.run import Serving
+from fleet.server.run import RunningServer
 from fleet.testing.clock import FakeClock
 from fleet.testing.memory_store import MemoryStore
 from tests.integration.hostile import HOST, Answer, heard
@@ -41,7 +42,7 @@ def serving(app):
     begun = threading.Event()
 
     def serve() -> None:  # the store is for the thread that opened it
-        made.append(Serving(app, host="127.0.0.1", port=0, patience=PATIENCE))
+        made.append(RunningServer(app, host="127.0.0.1", port=0, patience=PATIENCE))
         made[0].run(lambda _: begun.set())
 
     thread = threading.Thread(target=serve)
@@ -61,7 +62,7 @@ def line(serving):
 @pytest.fixture(scope="module")
 def token(app):
     actor = Actor("ann", Role.TEAM_LEAD, "red")
-    return tokens_of(app).mint(actor, seconds=600)[0].encode()
+    return own_token(app.home.path, actor, seconds=600).encode()
 
 
 def drip(line: socket.socket, byte: bytes) -> bytes:
@@ -176,14 +177,14 @@ def test_what_was_replied_is_forgotten_when_its_day_is_over(app):
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_a_wider_address_without_a_secret_is_refused(app, host):
     with pytest.raises(Refused) as caught:
-        Serving(app, host=host, port=0)
+        RunningServer(app, host=host, port=0)
     assert "JWT_SECRET" in caught.value.fix
 
 
 def test_an_agent_is_not_told_the_secrets_that_tokens_are_signed_with(app, tmp_path):
     home = {"FLEET_HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     given = {**home, "JWT_SECRET": "s" * 32, "JWT_SECRET_PREVIOUS": "p" * 32}
-    env = App(app.cwd, given).coder_env("t-1", "t-1.1")
+    env = coder_env(App(app.cwd, given), "t-1", "t-1.1")
     assert env["FLEET_RUN_ID"] == "t-1.1"
     assert not {"s" * 32, "p" * 32} & set(env.values())
 
@@ -191,4 +192,4 @@ def test_an_agent_is_not_told_the_secrets_that_tokens_are_signed_with(app, tmp_p
 def test_a_wider_address_with_a_secret_that_can_be_guessed_is_refused(app, monkeypatch):
     monkeypatch.setenv("JWT_SECRET", "secret")
     with pytest.raises(Refused):
-        Serving(app, host="0.0.0.0", port=0)
+        RunningServer(app, host="0.0.0.0", port=0)

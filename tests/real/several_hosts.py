@@ -26,17 +26,20 @@ class RealHost(Scratch):
     def __init__(self, root: Path, url: str, *, clone: Path | None = None) -> None:
         super().__init__(root)
         self.env |= {"FLEET_STORE_URL": url, "FLEET_STORE_LEASE": str(LEASE)}
+        # Repositories that were made in the same second would else have the same first commit.
+        self.git("commit", "-q", "--amend", "--allow-empty", "-m", f"Begin {root}")
         if clone is not None:
             shutil.rmtree(self.repo)
             self.git("clone", "-q", str(clone), str(self.repo), cwd=root)
         self.log = root / "supervisor.log"
         self.process: subprocess.Popen | None = None
 
-    def supervise(self, *words: str) -> None:
+    def supervise(self, *words: str, cwd: Path | None = None) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [f"{self.env['PATH'].split(':')[0]}/fleet", "run", *words],
-                cwd=self.repo, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=cwd or self.repo,
+                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         until(lambda: "Supervising" in self.log.read_text(), why=self.log.read_text)
 

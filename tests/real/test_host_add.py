@@ -62,15 +62,19 @@ def test_a_machine_joins_with_one_command_and_is_put_back_as_it_was(here, box, p
     until(lambda: here.type("logs", task).returncode == 0)
     assert "Hello." in here("logs", task)
     token = (box.home / ".fleet" / "server.token").read_text()
-    again = here.data("host", "add", "box", *also)
-    assert again["host"] == added["host"]
+    again = here.data("host", "add", "box", *also[2:])
+    assert again["host"] == here.data("host", "show", "box")["host"]["id"] == added["host"]
+    (row,) = here.data("host", "list")
+    assert {"box", "gpu"} <= set(row["labels"])
     assert (box.home / ".fleet" / "server.token").read_text() == token
     (row,) = [row for row in here.data("token", "list") if row["name"] == added["host"]]
     assert row["role"] == "monitor"
     store = open_store(postgres_url)
     try:
         assert {run.host for run in store.runs(task)} == {added["host"]}
-        here("host", "forget", added["host"])
+        wrong = here.type("host", "add", "box", "--store", "nowhere.invalid:1")
+        assert (wrong.returncode, "nowhere.invalid:1" in wrong.stderr) == (3, True), wrong.stderr
+        here("host", "forget", "box")
         assert added["host"] not in {row["name"] for row in here.data("token", "list")}
         assert here.data("host", "list") == []
         until(lambda: not store.hosts()[added["host"]].holder)

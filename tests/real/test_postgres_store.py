@@ -18,6 +18,7 @@ from fleet.adapters.stores.postgres.store import open_url
 from fleet.app import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
+from fleet.domain.run import Host
 from fleet.domain.task import Task, TaskState
 from fleet.ports import Put, TaskQuery
 from tests.contract.old_stores import old_postgres
@@ -79,6 +80,16 @@ def test_its_own_commits_wake_nobody_but_the_others(postgres_url):
     assert time.monotonic() - began > 0.25
 
 
+def test_a_writer_that_is_to_wake_the_others_is_the_only_one_of_that_moment(postgres_url):
+    store = open_store(postgres_url)
+    store.commit([Put(Host("h", 0, "h", "#1", "boot", 1))], [])
+    assert one(postgres_url, "SELECT is_called FROM fleet.woke_at") is False  # nobody waits for it
+    ((is_due,),) = store._db.call("commit", '{"writes":[],"tasks":[],"locks":[],"recount":[]}')
+    assert is_due
+    seconds = "last_value / 1000.0 - extract(epoch FROM clock_timestamp())"
+    assert one(postgres_url, f"SELECT abs({seconds}) < 60 FROM fleet.woke_at")
+
+
 def test_two_fleets_in_one_database_neither_see_nor_wake_nor_hold_up_each_other(postgres_url):
     ours = open_url(postgres_url, None, None, schema="ours")
     theirs = open_url(postgres_url, None, None, schema="theirs")
@@ -96,6 +107,9 @@ def test_two_fleets_in_one_database_neither_see_nor_wake_nor_hold_up_each_other(
 def test_a_newer_store_is_refused_and_left_alone(postgres_url):
     open_store(postgres_url).close()
     one(postgres_url, "UPDATE fleet.meta SET value = '99' WHERE key = 'schema'")
+    one(
+        postgres_url, "DELETE FROM fleet.meta WHERE key IN ('writes', 'reads')"
+    )  # for no older fleet
     with pytest.raises(BadStore, match="newer fleet"):
         open_store(postgres_url)
     assert one(postgres_url, "SELECT value FROM fleet.meta") == "99"

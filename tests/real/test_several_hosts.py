@@ -139,18 +139,63 @@ def move(a: RealHost, b: RealHost) -> None:
     b.git("remote", "set-url", "origin", str(a.root / "nowhere"))
 
 
+def test_a_machine_works_in_its_own_clone_wherever_that_is(tmp_path, store, postgres_url):
+    a = RealHost(tmp_path / "a", postgres_url)
+    b = RealHost(tmp_path / "b", postgres_url, clone=a.repo)
+    b.repo = b.repo.rename(tmp_path / "b" / "my-clone")
+    first = a.add("First", script="write first.txt x\ncommit first")
+    a.repo.rename(a.repo.with_name("of-a"))  # no machine has the other's files
+    try:
+        b.supervise(cwd=tmp_path)  # as a service: it does not know of the clone
+        until(
+            lambda: store.hosts()[b.host_id].without == (f"absent {a.repo}",), why=b.log.read_text
+        )
+        b("status")
+        b.wait_for(first, "done")
+        until(lambda: not store.hosts()[b.host_id].without)
+        script = "run test -f first.txt\nwrite second.txt x\ncommit second"
+        second = b.add("Second", "--after", first, script=script)
+        b.wait_for(second, "done")
+        assert {row["id"] for row in b.data("tasks", "--all")} == {first, second}
+        tip = store.task(second).tally.checkpoint.commit
+        assert "second" in b.git("log", "--format=%s", tip)
+        a.repo.with_name("of-a").rename(a.repo)
+        assert "second.txt" in a("diff", second, "--stat")
+        a("merge", second)
+        assert (a.repo / "second.txt").exists()
+        far = a.add("Far", "--needs", b.host_id, script="write far.txt x\ncommit far")
+        a.wait_for(far, "done")
+        b.kill_all()
+        a("land", far)
+        a.work()
+        assert (a.repo / "far.txt").exists()
+        assert {row["id"] for row in a.data("tasks", "--all")} == {first, second, far}
+        third = a.add("Third", "--after", second, script="run test -f second.txt")
+        a.supervise()
+        a.wait_for(third, "done")
+        assert store.run(store.task(third).run_id).host == a.host_id
+    finally:
+        for host in (a, b):
+            host.end(signal.SIGKILL)
+            host.kill_keepers()
+
+
 def test_a_dependent_on_another_machine_has_the_work_that_it_waited_for(clones, store):
     a, b = clones
     b("status")  # makes its home
     b_id = b.host_id
-    first = a.add("First", script="write first.txt x\ncommit first")
-    second = a.add("Second", "--after", first, "--needs", b_id, script="run test -f first.txt")
+    large = "run sh -c 'head -c 9000000 /dev/urandom >large.bin'"  # three rows of the store
+    first = a.add("First", script=f"{large}\nwrite first.txt x\ncommit first")
+    second = a.add("Second", "--after", first, "--needs", b_id, script="run test -f large.bin")
     a.supervise()
     until(lambda: store.task(first).state is TaskState.DONE, why=a.log.read_text)
     a.kill_all()
     move(a, b)
     tip = store.task(first).tally.checkpoint.commit
-    assert [piece.id for piece in store.pieces([tip]).values()] == [tip]
+    assert [need for need in store.pieces([tip])[tip].needs if "/" in need] == [
+        f"{tip}/1",
+        f"{tip}/2",
+    ]
     b.supervise()
     b.wait_for(second, "done")
     assert store.run(store.task(second).run_id).host == b.host_id

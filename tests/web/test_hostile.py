@@ -11,6 +11,7 @@ from tests.e2e.served import Served
 from tests.web.crowd import Crowd
 
 BRANCH = "fix/<img/src=x/onerror=alert(1)>&'\u202egnp"
+WORDS = "It says a lot. " * 200
 LONG = "x" * (1 << 20) + "<script>alert(1)</script>"
 
 
@@ -24,6 +25,7 @@ def served(tmp_path_factory):
             out.write(json.dumps({"kind": "text", "text": text}) + "\n")
     crowd = Crowd(scratch, first=2)
     crowd.add("A branch", "running", branch=BRANCH)
+    crowd.add("Much to say", "failed", why=WORDS)
     crowd.write()
     made = Served(scratch, "--no-run")
     yield made, made.token()
@@ -55,3 +57,12 @@ def test_a_line_of_a_megabyte_does_not_break_the_transcript(served, tab, width):
         "Math.max(...[...document.querySelectorAll('.line-said')].map((line) => line.textContent.length))"
     )
     assert longest < 200_000  # the rest is cut, or the browser would lay out a megabyte
+
+
+def test_a_long_reason_does_not_hide_the_title_on_a_phone(served, tab):
+    shown = tab(*served, width=360)
+    page = shown.open("/t/t-3")
+    page.get_by_text("It failed").wait_for()
+    page.get_by_role("navigation", name="Of this task").wait_for()
+    assert shown.run("document.querySelector('main').scrollTop") == 0
+    shown.wrong = [text for text in shown.wrong if "409 (Conflict)" not in text]  # not on this host

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Host
     from fleet.ports import Store
 
-LOOK = 0.25  # seconds between looks at the row of who may be another machine
+LOOK_SECONDS = 0.25  # seconds between looks at the row of who may be another machine
 
 
 def settle_host(home: Home, store: Store, *, sleep: Callable[[float], None] = time.sleep) -> str:
@@ -43,9 +43,9 @@ def _is_another(
 
 
 def _moves(store: Store, row: Host, sleep: Callable[[float], None]) -> bool:
-    for _ in range(int((1.5 * beat(row.lease or ALONE) + 1) / LOOK)):
-        sleep(LOOK)
-        now = store.hosts().get(row.id)
-        if now is not None and now.version != row.version:
+    for _ in range(int((1.5 * beat(row.lease or ALONE) + 1) / LOOK_SECONDS)):
+        sleep(LOOK_SECONDS)
+        seen = store.hosts().get(row.id)
+        if seen is not None and seen.version != row.version:
             return True
     return False

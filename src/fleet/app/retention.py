@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError
 from fleet.domain.landing.landing import GATE_PREFIX
-from fleet.domain.limits.retention import Around, keeps
-from fleet.domain.task import ENDED, TaskState
+from fleet.domain.limits.retention import TaskTies, keeps
+from fleet.domain.task import ENDED
 from fleet.ports import LandingQuery, TaskQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fleet.adapters.git.kept.refs import Kept
+    from fleet.adapters.git.kept.refs import KeptRef
     from fleet.adapters.processes.keepers import Keepers
+    from fleet.app.app import App
     from fleet.domain.task import Task
     from fleet.ports import Store
 
@@ -34,7 +35,7 @@ GATE = re.compile(rf"{GATE_PREFIX}[0-9a-f-]+\.[0-9]+")  # the end of a failure i
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedHistory:
     runs: tuple[str, ...] = ()
     bytes: int = 0
 
@@ -48,13 +49,13 @@ class Forgotten:
 
 
 def reasons(store: Store, tasks: Sequence[Task], *, before: int) -> dict[str, str]:
-    """By task, why it stays; empty: it may be forgotten."""
+    """By task, the reason to keep it; empty: it may be forgotten."""
     parents = store.tasks_by_id([task.parent for task in tasks if task.parent])
     runs = store.runs_by_id([task.run_id for task in tasks if task.run_id])
     asking = {question.task for question in store.open_questions([task.id for task in tasks])}
     why: dict[str, str] = {}
     for task in tasks:
-        known = Around(
+        known = TaskTies(
             parent=parents.get(task.parent),
             newest_run=runs.get(task.run_id),
             has_question=task.id in asking,
@@ -65,7 +66,7 @@ def reasons(store: Store, tasks: Sequence[Task], *, before: int) -> dict[str, st
     return why
 
 
-def _with_others(store: Store, task: Task, known: Around) -> Around:
+def _with_others(store: Store, task: Task, known: TaskTies) -> TaskTies:
     """What costs a question of its own, asked only for what else would go."""
     return known._replace(
         has_dependents=bool(store.dependents(task.id)),
@@ -101,10 +102,10 @@ class OldHistory:
             return Forgotten(old, upto + 1 if upto >= first else 0)
         while upto and self._store.forget_events(upto=upto, limit=EVENTS_A_ROUND):
             pass
-        now = self._store.first_event()
+        oldest = self._store.first_event()
         while some := [i for page in self.old_tasks() for i in self._store.forget_tasks(page)]:
             tasks += some  # then others may go, to which nothing refers any more
-        return Forgotten(tuple(tasks), now if now > first else 0)
+        return Forgotten(tuple(tasks), oldest if oldest > first else 0)
 
     def last_old(self) -> int:
         """The number of the last event that is old."""
@@ -115,7 +116,7 @@ class OldHistory:
         return self._store.now() - int(days * DAY * 1_000_000)
 
     def old_tasks(self) -> Iterator[list[Task]]:
-        """Those that may go, page by page; older ones have lower ids, so the rest is not looked at."""
+        """The tasks that may go, page by page; older ones have lower ids, so the rest is not looked at."""
         if self._tasks is None:
             return
         before, last = self._before(self._tasks), ""
@@ -156,7 +157,7 @@ class OldKept:
         return sorted({task.project for task in tasks if task.project})
 
     def _drop_in(self, project: str, *, dry_run: bool = False) -> list[str]:
-        """Of a task that the store does not know, too: it ended before it was forgotten."""
+        """Drop old kept work, also of a task that the store does not know: it ended before it was forgotten."""
         if not project:
             return []
         from fleet.adapters.git.kept.refs import drop, list_kept
@@ -174,47 +175,85 @@ class OldKept:
             return [kept.id for kept in ended]
         return []
 
-    def _is_ours(self, kept: Kept) -> bool:
+    def _is_ours(self, kept: KeptRef) -> bool:
         return Path(kept.snapshot.root).is_relative_to(self._worktrees)
 
 
 class OldTranscripts:
-    """Removes what the runs of ended tasks, and gates, printed, so many days after they did; 0: never.
+    """Removes what the runs of ended tasks, and gates, printed.
 
+    So many days after they did, and the oldest while all take more than so many bytes; 0: no limit.
     What is in git, in the store and in the task's own folder stays.
     """
 
-    def __init__(self, keepers: Keepers, runs: Path, store: Store, days: float) -> None:
-        self._keepers, self._folder, self._store, self._days = keepers, runs, store, days
-        self._left: Iterator[Path] = iter(())
+    def __init__(
+        self, keepers: Keepers, runs: Path, store: Store, days: float, most: int = 0
+    ) -> None:
+        self._keepers, self._folder, self._store = keepers, runs, store
+        self._days, self._most = days, most
+        self._left: Iterator[tuple[str, str]] = iter(())
         self._next = 0.0  # when the folders are looked at again
 
     def step(self) -> None:
         """A few in each round of a supervisor, and all of them once a day."""
-        if self._days and time.monotonic() >= self._next:
+        if time.monotonic() >= self._next:
             self._left, self._next = self._old(), time.monotonic() + DAY
         self._remove(list(islice(self._left, FOLDERS_A_ROUND)))
 
-    def remove_all(self, *, dry_run: bool = False) -> Removed:
-        return self._remove(list(self._old()) if self._days else [], dry_run=dry_run)
+    def remove_all(self, *, dry_run: bool = False) -> RemovedHistory:
+        return self._remove(list(self._old()), dry_run=dry_run)
 
-    def _old(self) -> Iterator[Path]:
-        before = time.time() - self._days * DAY
+    def _old(self) -> Iterator[tuple[str, str]]:
+        """The runs whose transcripts are removed, each with the reason; the oldest first."""
+        if not self._days and not self._most:
+            return
+        before = time.time() - self._days * DAY if self._days else 0.0
+        old = f"it was older than {self._days:g} days (`retention.transcripts`)"
+        large = f"all transcripts together took more than {self._most / 1e6:g} MB (`retention.transcripts_mb`)"
+        printed = sorted(self._printed())
+        over = sum(size for _, size, _ in printed) - self._most if self._most else 0
+        for start in range(0, len(printed), FOLDERS_A_ROUND):
+            page = printed[start : start + FOLDERS_A_ROUND]
+            if page[0][0] >= before and over <= 0:
+                return
+            ended = self._ended([run for _, _, run in page])
+            for at, size, run in page:
+                if run in ended and (at < before or over > 0):
+                    over -= size
+                    yield run, old if at < before else large
+
+    def _printed(self) -> Iterator[tuple[float, int, str]]:
+        """When each run printed its last, how many bytes in all, and its id."""
         for path in self._folder.glob("*/transcript"):
-            try:
-                name = path.parent.name
-                known = RUN.fullmatch(name) or GATE.fullmatch(name)
-                if known and path.stat().st_mtime < before:
-                    yield path
-            except FileNotFoundError:  # another removed it just now
-                continue
+            name = path.parent.name
+            if RUN.fullmatch(name) or GATE.fullmatch(name):
+                with suppress(FileNotFoundError):  # another removed it just now
+                    yield path.stat().st_mtime, self._keepers.transcript_bytes(name), name
 
-    def _remove(self, paths: list[Path], *, dry_run: bool = False) -> Removed:
-        """Those of tasks that have ended. A task that the store does not know asserts nothing."""
-        names = [path.parent.name for path in paths]
-        tasks = self._store.tasks_by_id(sorted({name.partition(".")[0] for name in names}))
-        ended = {t.id for t in tasks.values() if t.state is not TaskState.OPEN}
-        runs = tuple(n for n in names if n.partition(".")[0] in ended or GATE.fullmatch(n))
-        why = f"it was older than {self._days:g} days (`retention.transcripts`)"
-        sizes = (self._keepers.remove_transcript(run, why, dry_run=dry_run) for run in runs)
-        return Removed(runs, sum(sizes))
+    def _ended(self, runs: Sequence[str]) -> set[str]:
+        """The runs of tasks that have ended. A task that the store does not know proves nothing."""
+        tasks = self._store.tasks_by_id(sorted({run.partition(".")[0] for run in runs}))
+        ended = {task.id for task in tasks.values() if task.state in ENDED}
+        return {run for run in runs if run.partition(".")[0] in ended or GATE.fullmatch(run)}
+
+    def _remove(self, runs: Sequence[tuple[str, str]], *, dry_run: bool = False) -> RemovedHistory:
+        """A task may have gone on meanwhile."""
+        ended = self._ended([run for run, _ in runs])
+        removed = [(run, why) for run, why in runs if run in ended]
+        sizes = [self._keepers.remove_transcript(run, why, dry_run=dry_run) for run, why in removed]
+        return RemovedHistory(tuple(run for run, _ in removed), sum(sizes))
+
+
+def old_transcripts(app: App) -> OldTranscripts:
+    keep = app.loaded.settings.retention
+    most = keep.transcripts_mb * 1_000_000
+    return OldTranscripts(app.keepers, app.home.runs, app.store, keep.transcripts, most)
+
+
+def old_history(app: App) -> OldHistory:
+    days = app.loaded.settings.retention
+    return OldHistory(app.store, events=days.events or None, tasks=days.tasks or None)
+
+
+def old_kept(app: App) -> OldKept:
+    return OldKept(app.store, app.loaded.settings.retention.kept, app.home.worktrees)

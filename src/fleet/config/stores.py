@@ -100,6 +100,8 @@ def kind_of(url: str) -> StoreKind | None:
 def files_of(url: str) -> list[str]:
     """The files of the store, if it is one in files here."""
     kind, path = kind_of(url), url.partition("://")[2]
+    if path.startswith("//"):  # an absolute path, after the three slashes of the URL
+        path = "/" + path.lstrip("/")
     return [path, *(path + end for end in kind.beside)] if kind and kind.is_file else []
 
 

@@ -23,11 +23,14 @@ class StoreLogin(NamedTuple):
 class Hosts(Protocol):
     """What is done to runs, by the supervisors of their hosts."""
 
-    def __call__(self, task: str) -> Future[None]:
-        """Done once the hosts of this task's runs have ended them."""
+    def __call__(self, actor: Actor, task: str) -> Future[None]:
+        """Done once the hosts of this task's runs have ended them, for who asked for it."""
 
     def do(self, actor: Actor, request: Any, key: str) -> Future[Any]:
-        """Of an operation that waits for programs of this host."""
+        """Do an operation that waits for programs of this host.
+
+        Members take turns. Raise `Refused` when too much of one waits.
+        """
 
     def end(self) -> None: ...
 
@@ -39,6 +42,19 @@ class StoreLogins(Protocol):
         """Raise `Refused` when the store is not one that machines share by logins."""
 
     def make(self, role: str, address: str) -> StoreLogin:
-        """With a new password, also for a login that exists. `address`: of the store, as machines reach it."""
+        """Make a login with a new password, also if it exists. `address`: of the store, as machines reach it."""
 
     def drop(self, role: str) -> None: ...
+
+
+class ProjectPaths(Protocol):
+    """Where on this host the projects of a shared store are."""
+
+    def here(self, name: str) -> str:
+        """The directory of the project that the store calls this; else a path that does not exist."""
+
+    def name(self, path: str) -> str:
+        """What the store calls the project in this directory."""
+
+    def register(self, path: str) -> str:
+        """The same; from now on the store knows it."""

@@ -40,6 +40,13 @@ class Same(NamedTuple):
 Change = Put | Same
 
 
+class Offer(NamedTuple):
+    """Tasks that a host may claim, and by name the slots that it asked for."""
+
+    tasks: list[Task]
+    slots: dict[str, Slots]
+
+
 # Where a task can stand that a store finds by itself, though it is not one of its states
 STANDINGS = (
     "ready", "asking", "paused", "assigned", "held", "children", "waiting", "postponed",
@@ -138,7 +145,7 @@ class Store(Protocol):
         """Write all of it or, raising `Conflict`, nothing. Returns the records as they now are."""
 
     def claim(self, claims: Sequence[Claim]) -> list[Run]:
-        """Of these, in their order and in one commit, all that can still be made: their runs.
+        """Make those of these claims, in their order and in one commit, that can still be made; return the runs.
 
         Passed over are those whose task changed since it was read, is being taken by another host
         at this moment, or waits for something again; and those for which a slot has no room left.
@@ -162,13 +169,13 @@ class Store(Protocol):
     def tasks(self, query: TaskQuery) -> list[Task]: ...
 
     def search_tasks(self, query: TaskSearch) -> list[Task]:
-        """Those that have all the words; without words, none. A change of words counts with its event `task.edited`."""
+        """The tasks that have all the words; without words, none. A change of words counts with its event `task.edited`."""
 
     def index_words(self, limit: int = 1000) -> int:
         """Index the words of some tasks that were added or edited, as a search does; how many."""
 
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
-        """Those of them that exist."""
+        """The ones of these that exist, by id."""
 
     def dependents(self, task_id: str) -> list[str]: ...
 
@@ -180,11 +187,14 @@ class Store(Protocol):
 
     def totals(self) -> Totals: ...  # from indexes and counters: no table is read as a whole
 
-    def candidates(self, *, now: int, limit: int, host: str = "") -> list[Task]:
-        """Tasks that nothing in the store holds back, by priority, then age.
+    def candidates(self, *, now: int, limit: int) -> list[Task]:
+        """Tasks that nothing in the store holds back, by priority, then age."""
 
-        For a `host` that is going to claim them: where many do so at once, each is given others
-        first for a moment. It is a hint; the claim decides.
+    def offer(self, host: str, *, now: int, limit: int, names: Sequence[str] = ()) -> Offer:
+        """The candidates for a host that is going to claim them, and the slots of these names.
+
+        Where many hosts look at once, each is given others first for a moment. It is a hint; the
+        claim decides.
         """
 
     def candidates_after(
@@ -200,7 +210,7 @@ class Store(Protocol):
     def live_runs(self, *, host: str = "") -> list[Run]: ...
 
     def runs_by_id(self, run_ids: Sequence[str]) -> dict[str, Run]:
-        """Those of them that exist."""
+        """The ones of these that exist, by id."""
 
     def message(self, message_id: str) -> Message: ...
 
@@ -251,15 +261,15 @@ class Store(Protocol):
     def trains(self) -> dict[str, Train]: ...
 
     def gate_results(self, ids: Sequence[str]) -> dict[str, GateResult]:
-        """Those of them that exist."""
+        """The ones of these that exist, by id."""
 
     def pieces(self, commits: Sequence[str]) -> dict[str, Piece]:
-        """Those of them that exist."""
+        """The ones of these that exist, by id."""
 
     def progress(self, run_ids: Sequence[str]) -> dict[str, Progress]: ...
 
     def slots(self, names: Sequence[str] = ()) -> dict[str, Slots]:
-        """Those named, or all."""
+        """The slots of these names, or all of them."""
 
     def hosts(self) -> dict[str, Host]: ...
 

@@ -22,7 +22,7 @@ from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.schedule import HOLDS, NEED_SOMEBODY, admit, hold_of
 from fleet.domain.search import MOST_SEARCHED, matches
 from fleet.domain.task import ENDED, SETTLED, Mode, Task, TaskState
-from fleet.ports import Put, TaskQuery, Totals
+from fleet.ports import Offer, Put, TaskQuery, Totals
 from fleet.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class MemoryStore:
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         with self._writing:
             staged = dict(self.records)
-            now: list[Record] = []
+            written: list[Record] = []
             for change in changes:
                 record = change.record
                 key = (type(record), record.id)
@@ -70,12 +70,12 @@ class MemoryStore:
                     raise Conflict(f"{name} changed since it was read.", fix="Try again.")
                 if isinstance(change, Put):
                     staged[key] = replace(record, version=record.version + 1)
-                    now.append(staged[key])
+                    written.append(staged[key])
             copies = [replace(e, data=json.loads(json.dumps(e.data))) for e in events]
             self.records = staged
             for event in copies:
                 self.log.append(replace(event, number=self.log[-1].number + 1 if self.log else 1))
-            return now
+            return written
 
     def claim(self, claims: Sequence[Claim]) -> list[Run]:
         ready = {t.id: t.version for t in self.candidates(now=1 << 62, limit=1 << 30)}
@@ -179,7 +179,10 @@ class MemoryStore:
             kinds[EntryKind.MEMBER], kinds[EntryKind.CHAT], self._last["m"], live, len(ready)
         )
 
-    def candidates(self, *, now: int, limit: int, host: str = "") -> list[Task]:  # noqa: ARG002  # one process
+    def offer(self, host: str, *, now: int, limit: int, names: Sequence[str] = ()) -> Offer:  # noqa: ARG002  # one process
+        return Offer(self.candidates(now=now, limit=limit), self.slots(names) if names else {})
+
+    def candidates(self, *, now: int, limit: int) -> list[Task]:
         asking = {m.task for m in self.open_messages(MessageKind.QUESTION, limit=1 << 30)}
         tasks = [
             t
@@ -363,9 +366,9 @@ class MemoryStore:
             return [task.id for task in tasks if self._forget(task)]
 
     def _forget(self, task: Task) -> bool:
-        now = self.records.get((Task, task.id))
+        known = self.records.get((Task, task.id))
         used = any(task.id in {*t.after, t.parent} for t in self._all(Task))
-        if now is None or now.version != task.version or task.state not in ENDED or used:
+        if known is None or known.version != task.version or task.state not in ENDED or used:
             return False
         own = (Run, Message, Landing)
         self.records = {

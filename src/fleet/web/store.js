@@ -2,7 +2,7 @@
 import { batch, computed, signal } from "./vendor/preact.js";
 
 /** @typedef {import("./api.d.ts").TaskRow} TaskRow */
-/** @typedef {import("./api.d.ts").Item} Item */
+/** @typedef {import("./api.d.ts").InboxItem} Item */
 
 /** @type {Map<string, TaskRow>} */
 export const tasks = new Map();
@@ -14,8 +14,11 @@ export const further = signal(""); // loading: further tasks come; full: the pag
 export const counted = signal(/** @type {import("./api.d.ts").Counts | null} */ (null)); // as the server counts
 
 export const inbox = signal(/** @type {Item[] | null} */ (null));
+export const inboxGoesOn = signal(false); // whether it has more than is here
 export const inboxError = signal(/** @type {Error | null} */ (null));
+export const overlay = signal(""); // what is shown over the page: keys, new or palette
 export const connection = signal("connecting"); // live, connecting or lost
+export const stoodAt = signal(0); // when the rows were last those of the server, once it is lost
 export const me = signal(/** @type {import("./api.d.ts").Me | null} */ (null)); // null: not known yet
 export const heard = signal(/** @type {{ type: string, task: string }[]} */ ([])); // the newest events
 export const now = signal(Date.now());

@@ -62,7 +62,7 @@ def make_bundle() -> Bundle:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    """By the path that each has below a directory of `sys.path`."""
+    """The files, by the path that each has below a directory of `sys.path`."""
     package = Path(fleet.__file__).parent
     for path in package.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -77,20 +77,20 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 def _needed() -> list[metadata.Distribution]:
     """The installed packages that Fleet needs, itself first."""
-    known: dict[str, metadata.Distribution] = {}
-    left: list[tuple[str, frozenset[str]]] = [(NAME, EXTRAS)]
-    while left:
-        name, extras = left.pop()
+    distributions: dict[str, metadata.Distribution] = {}
+    queue: list[tuple[str, frozenset[str]]] = [(NAME, EXTRAS)]
+    while queue:
+        name, extras = queue.pop()
         key = re.sub(r"[-_.]+", "-", name).lower()
         try:
-            dist = known.get(key) or metadata.distribution(name)
+            dist = distributions.get(key) or metadata.distribution(name)
         except metadata.PackageNotFoundError:
             continue  # of another system, or of an extra that is not installed here
-        if key in known and not extras:
+        if key in distributions and not extras:
             continue
-        known[key] = dist
-        left += _requirements(dist, extras)
-    return [*known.values()]
+        distributions[key] = dist
+        queue += _requirements(dist, extras)
+    return [*distributions.values()]
 
 
 def _requirements(

@@ -53,19 +53,19 @@ def make_login(url: str, name: str, role: str = "") -> Login | None:
             )
             link.execute(sql.SQL("ALTER ROLE {} SET role TO {}").format(mine, owner))
     except Error as error:
-        raise Unavailable(f"PostgreSQL made no login for {name}: {error}") from error
+        raise Unavailable(f"PostgreSQL could not create a login for {name}: {error}") from error
     return Login(role, _as(url, role, password))
 
 
 def drop_login(url: str, role: str) -> None:
-    """It owns nothing. Open connections of it go on until they end."""
+    """Drop the role, which owns nothing. Its open connections go on until they end."""
     from psycopg import Error, connect, sql  # noqa: PLC0415  # of an extra
 
     try:
         with connect(url, connect_timeout=CONNECT_SECONDS, autocommit=True) as link:
             link.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
     except Error as error:
-        raise Unavailable(f"PostgreSQL did not remove the login {role}: {error}") from error
+        raise Unavailable(f"PostgreSQL could not remove the login {role}: {error}") from error
 
 
 def at_address(url: str, address: str) -> str:
@@ -76,11 +76,11 @@ def at_address(url: str, address: str) -> str:
     """
     if not address:
         return url
-    there = urlsplit(address if "://" in address else f"//{address}").netloc.rpartition("@")[2]
+    netloc = urlsplit(address if "://" in address else f"//{address}").netloc.rpartition("@")[2]
     parts = urlsplit(url)
     user, at, _ = parts.netloc.rpartition("@")
     query = urlencode([(k, v) for k, v in parse_qsl(parts.query) if k not in WHERE])
-    return urlunsplit(parts._replace(netloc=f"{user}{at}{there}", query=query))
+    return urlunsplit(parts._replace(netloc=f"{user}{at}{netloc}", query=query))
 
 
 def _as(url: str, role: str, password: str) -> str:

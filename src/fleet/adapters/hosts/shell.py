@@ -21,7 +21,7 @@ NO_CONNECTION = 255  # ssh's own status; that of a script is the script's
 
 
 class HereShell:
-    """On this machine."""
+    """Runs the commands on this machine."""
 
     name = "This machine"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.stores.migrations import LATEST
 from fleet.adapters.stores.sqlite import APPLICATION, path_of
-from fleet.domain.errors import BadStore, NotFound, Refused, Unavailable
+from fleet.domain.errors import BadInput, BadStore, NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,9 +85,9 @@ def _check_copy(copy: Path) -> None:
             ((application,),) = db.execute("PRAGMA application_id").fetchall()
             ((schema,),) = db.execute("PRAGMA user_version").fetchall()
     except sqlite3.Error as error:
-        raise BadStore(f"{copy} is not a copy of a store.", fix=fix) from error
+        raise BadInput(f"{copy} is not a copy of a store.", fix=fix) from error
     if application != APPLICATION:
-        raise BadStore(f"{copy} is another program's database.", fix=fix)
+        raise BadInput(f"{copy} is another program's database.", fix=fix)
     if state != "ok":
         raise BadStore(f"{copy} is damaged: {state}.", fix=fix)
     if schema > LATEST:

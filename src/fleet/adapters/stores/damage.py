@@ -13,7 +13,7 @@ MAGIC = b"SQLite format 3\0"
 
 
 def header(path: Path) -> tuple[int, int] | None:
-    """Its application and schema numbers; None when there is no readable database there."""
+    """The file's application and schema numbers; None when it is no readable database."""
     try:
         with path.open("rb") as file:
             start = file.read(100)

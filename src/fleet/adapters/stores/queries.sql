@@ -207,10 +207,11 @@ SELECT version, body FROM message WHERE task = :task ORDER BY seq DESC LIMIT :li
 SELECT version, body FROM message WHERE state = 'open' AND kind = :kind ORDER BY seq LIMIT :limit
 
 -- name: questions
-SELECT message.version, message.body FROM message JOIN task ON task.seq = message.task
-WHERE message.kind = 'question' AND message.state = 'open' AND message.seq > :after
-  AND task.state NOT IN ('done', 'failed', 'cancelled') AND (:team = '' OR task.team = :team)
-ORDER BY message.seq LIMIT :limit
+SELECT version, body FROM message WHERE asks IS NOT NULL AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: questions_of_team
+SELECT version, body FROM message WHERE asks IS NOT NULL AND asks = :team AND seq > :after
+ORDER BY seq LIMIT :limit
 
 -- name: host_all
 SELECT version, body FROM host

@@ -6,7 +6,7 @@ import json
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.adapters.stores.codec import VERSION, decode, encode
 from fleet.domain.data import NamedTuple
@@ -19,7 +19,6 @@ from fleet.domain.landing.landing import GateResult, Landing, Train
 from fleet.domain.message import Message, MessageKind, MessageState, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.schedule import HOLDS, NEED_SOMEBODY, hold_of
-from fleet.domain.search import MOST_SEARCHED, words_of
 from fleet.domain.task import Mode, Task, TaskState
 from fleet.ports import Put
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     )
 
 Row = tuple[Any, ...]
+R = TypeVar("R", bound="Record")
 
 TABLES: dict[type, str] = {
     Task: "task",
@@ -74,7 +74,7 @@ def seq_of(record_id: str) -> int:
 
 
 def seq_in(table: str, record_id: str) -> int:
-    """By which it is found and put in order."""
+    """The number by which a row is found and put in order."""
     return order_of(record_id) if table == "message" else seq_of(record_id)
 
 
@@ -156,6 +156,8 @@ def _add_columns(record: Record, values: dict[str, Any]) -> None:
 
 def searched(task: Task) -> list[str]:
     """The words by which it is searched."""
+    from fleet.domain.search import MOST_SEARCHED, words_of  # noqa: PLC0415  # start-up time
+
     return words_of(f"{task.title}\n{task.prompt[:MOST_SEARCHED]}")
 
 
@@ -164,9 +166,9 @@ def where_search(query: TaskSearch, row: str) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {"limit": query.limit}
     terms = []
     for column in ("team", "project"):
-        if wanted := getattr(query, column):
+        if value := getattr(query, column):
             terms.append(f"{column} = :{column}")
-            values[column] = key(wanted)
+            values[column] = key(value)
     if query.task:
         terms.append(f"{row} = :task")
         values["task"] = seq_of(query.task)
@@ -176,13 +178,13 @@ def where_search(query: TaskSearch, row: str) -> tuple[str, dict[str, Any]]:
     return "".join(f" AND {term}" for term in terms), values
 
 
-def written(record: Record) -> Record:
+def written(record: R) -> R:
     """The record as it is in the store now. `dataclasses.replace` takes twice as long."""
     kind: Any = type(record)
     get, at = _getter(kind)
     values = [*get(record)]
     values[at] += 1
-    made: Record = kind(*values)
+    made: R = kind(*values)
     return made
 
 
@@ -238,11 +240,11 @@ MAX_ENDS = 1000  # branches that are looked at because they end alike: more are 
 
 
 def _with_hold(hold: Hold) -> str:
-    """As the index of `held` has it."""
+    """The condition, as the index of `held` has it."""
     return f"held > 0 AND held = {hold:d}"
 
 
-ASKING = "seq IN (SELECT task FROM message WHERE kind = 'question' AND state = 'open')"
+ASKING = "seq IN (SELECT task FROM message WHERE asks IS NOT NULL)"
 MAY_BE = {  # by standing: the tasks of each are what one or several indexes have
     **{standing: tuple(map(_with_hold, holds)) for standing, holds in HOLDS.items()},
     "ready": ("state = 'open' AND ready = 1",),
@@ -272,9 +274,9 @@ def _task_terms(query: TaskQuery) -> tuple[list[str], dict[str, Any]]:
     # an expression, for a planner may prefer the index of a large team and read all of it
     hidden = " || ''" if _is_narrow(query) else ""
     for column in ("project", "team", "parent", "assignee"):
-        if wanted := getattr(query, column):
+        if value := getattr(query, column):
             terms.append(f"{column}{hidden if column in {'project', 'team'} else ''} = :{column}")
-            values[column] = key(wanted)
+            values[column] = key(value)
     limited = (column for column in ("parent", "assignee") if column in values)
     terms += [f"{column} <> ''" for column in limited]  # as their indexes are
     if query.branches:
@@ -293,9 +295,9 @@ def _task_terms(query: TaskQuery) -> tuple[list[str], dict[str, Any]]:
     return terms, values
 
 
-def _marks(values: dict[str, Any], prefix: str, wanted: Sequence[str]) -> str:
-    """Adds these to the values; returns their parameters."""
-    names = {f"{prefix}{n}": value for n, value in enumerate(wanted)}
+def _marks(values: dict[str, Any], prefix: str, words: Sequence[str]) -> str:
+    """Add these words to the values, and return their parameters."""
+    names = {f"{prefix}{n}": value for n, value in enumerate(words)}
     values |= names
     return ", ".join(f":{name}" for name in names)
 
@@ -310,9 +312,9 @@ def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
     # as for tasks: an owner and a member have an index of their own
     hidden = " || ''" if query.owner or query.text_is or query.namesake else ""
     for column in ("team", "owner"):
-        if wanted := getattr(query, column):
+        if value := getattr(query, column):
             terms.append(f"{column}{hidden if column == 'team' else ''} = :{column}")
-            values[column] = key(wanted)
+            values[column] = key(value)
     if query.namesake:
         kinds = "kind IN ('enrolment', 'member', 'token')"  # as the index has them
         terms.append(f"{kinds} AND lower(owner) = :namesake")
@@ -331,7 +333,7 @@ def where_entry(query: EntryQuery) -> tuple[str, dict[str, Any]]:
 
 
 def _lower(name: str) -> str:
-    """As SQLite does it: only the letters of ASCII."""
+    """Lower the letters of ASCII alone, as SQLite does."""
     return "".join(c.lower() if c.isascii() else c for c in name)
 
 
@@ -339,9 +341,9 @@ def where_landing(query: LandingQuery) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {"limit": query.limit}
     terms = ["pending = 1"] if query.open_only else []
     for column in ("train", "task", "team"):
-        if wanted := getattr(query, column):
+        if value := getattr(query, column):
             terms.append(f"{column} = :{column}")
-            values[column] = key(wanted)
+            values[column] = key(value)
     _page("landing", query.before, terms, values)
     return _where(terms), values
 
@@ -350,17 +352,17 @@ def where_message(query: MessageQuery) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {"limit": query.limit, "kind": query.kind}
     terms = ["kind = :kind"]
     for column in ("task", "team", "topic", "state", "type"):
-        if wanted := getattr(query, column):
+        if value := getattr(query, column):
             terms.append(f"{column} = :{column}")
-            values[column] = seq_of(wanted) if column == "task" else key(wanted)
-    if query.type:
-        terms.append("type IS NOT NULL")
+            values[column] = seq_of(value) if column == "task" else key(value)
     if query.topic:
         terms.append("topic IS NOT NULL")
     if query.state == MessageState.OPEN:
         terms.append("state = 'open'")
     if query.kind == MessageKind.HANDOFF and not query.team:
         terms.append("kind = 'handoff'")
+    if query.kind == MessageKind.POST:
+        terms.append("kind = 'post'")
     _page("message", query.before, terms, values)
     return "WHERE " + " AND ".join(terms), values
 
@@ -372,7 +374,7 @@ def _page(table: str, before: str, terms: list[str], values: dict[str, Any]) -> 
 
 
 def _literal(word: str) -> str:
-    """For LIKE: what it would take for a sign of its own stands for itself."""
+    """Escape the characters that LIKE would take for wildcards."""
     return word.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fleet.adapters.stores.codec import decode
-from fleet.adapters.stores.forgetting import DropEvents, DropTasks, first_event, forget
 from fleet.adapters.stores.rows import (
     NAMED,
     RUN_BITS,
@@ -29,7 +28,6 @@ from fleet.adapters.stores.rows import (
     write,
     written,
 )
-from fleet.adapters.stores.transfer import Holder, prepared
 from fleet.domain.entry import Entry
 from fleet.domain.errors import BadStore, NotFound
 from fleet.domain.event import Kind
@@ -39,14 +37,14 @@ from fleet.domain.message import Message, MessageKind, order_of
 from fleet.domain.run import Host, Progress, Run, Slots
 from fleet.domain.schedule import admit
 from fleet.domain.task import ENDED, Task, TaskState
-from fleet.ports import Put, TaskQuery, Totals
+from fleet.ports import Offer, Put, TaskQuery, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from fleet.adapters.stores.forgetting import Step as Forgetting
-    from fleet.adapters.stores.rows import Write
+    from fleet.adapters.stores.rows import Row, Write
     from fleet.adapters.stores.transfer import Step
     from fleet.domain.event import Event
     from fleet.domain.schedule import Claim
@@ -57,11 +55,35 @@ R = TypeVar(
 )
 
 
+class Holder(Protocol):
+    """What a database is asked to do for it, inside a write transaction."""
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]: ...
+
+    def change(self, sql: str, values: Mapping[str, Any]) -> int: ...
+
+    def change_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None: ...
+
+    def forget(self, seq: int, words: list[str]) -> None:
+        """The words by which a task was searched are its no more."""
+
+    def counters(self) -> dict[str, int]:
+        """By kind, the last id that was given out."""
+
+    def set_counters(self, last: Mapping[str, int]) -> None: ...
+
+    def end_of_events(self) -> None:
+        """The next event gets a number above those that are there."""
+
+    def one_moment(self) -> AbstractContextManager[None]:
+        """What is read in here is of one moment, no matter who writes meanwhile."""
+
+
 class Reading(Holder, Protocol):
     """What reading needs of SQLite or PostgreSQL."""
 
     def writing(self, *, wake: bool) -> AbstractContextManager[None]:
-        """For `change`."""
+        """A transaction for `change`."""
 
     def together(self, *, alone: bool) -> AbstractContextManager[None]:
         """One transaction around many, each of which may fail `alone`; else see `Spoiled`."""
@@ -128,14 +150,20 @@ class Queries:
 
     def transfer(self, step: Step) -> None:
         """One step of filling this store with what another has: see `transfer.py`."""
+        from fleet.adapters.stores.transfer import prepared  # noqa: PLC0415  # start-up time
+
         act = prepared(step)
         with self._db.together(alone=False):
             act(self._db)
 
     def first_event(self) -> int:
+        from fleet.adapters.stores.forgetting import first_event  # noqa: PLC0415  # start-up time
+
         return first_event(self._db)
 
     def forget_events(self, *, upto: int, limit: int) -> int:
+        from fleet.adapters.stores.forgetting import DropEvents  # noqa: PLC0415  # start-up time
+
         ((_, last),) = self._db.rows(self._sql["event_numbers"], {})
         first = self.first_event()
         beyond = min(first + limit, upto + 1, last)
@@ -149,15 +177,19 @@ class Queries:
         return int(beyond - first)
 
     def forget_tasks(self, tasks: Sequence[Task]) -> list[str]:
+        from fleet.adapters.stores.forgetting import DropTasks  # noqa: PLC0415  # start-up time
+
         return self._forget(DropTasks([(task.id, task.version) for task in tasks])) if tasks else []
 
     def _forget(self, step: Forgetting) -> list[str]:
+        from fleet.adapters.stores.forgetting import forget  # noqa: PLC0415  # start-up time
+
         with self._db.together(alone=False):
             return forget(self._db, step)
 
     @contextmanager
     def one_moment(self) -> Iterator[Holder]:
-        """To read all of it, as it is now."""
+        """Read the whole store as it is at one moment."""
         with self._db.one_moment():
             yield self._db
 
@@ -210,16 +242,19 @@ class Queries:
 
     def counts(self, *, team: str = "", project: str = "") -> dict[str, int]:
         given = {"team": team, "project": project}
-        wanted = " AND ".join(f"{name} = :{name}" for name, value in given.items() if value)
+        terms = " AND ".join(f"{name} = :{name}" for name, value in given.items() if value)
         sql = self._sql["counts"].replace(
-            "GROUP BY", f"WHERE {wanted} GROUP BY" if wanted else "GROUP BY"
+            "GROUP BY", f"WHERE {terms} GROUP BY" if terms else "GROUP BY"
         )
         return dict(self._db.rows(sql, given))
 
     def totals(self) -> Totals:
         return Totals(*self._db.rows(self._sql["totals"], {})[0])
 
-    def candidates(self, *, now: int, limit: int, host: str = "") -> list[Task]:  # noqa: ARG002  # one writer at a time: nobody is in another's way for long
+    def offer(self, host: str, *, now: int, limit: int, names: Sequence[str] = ()) -> Offer:  # noqa: ARG002  # one writer at a time: nobody is in another's way for long
+        return Offer(self.candidates(now=now, limit=limit), self.slots(names) if names else {})
+
+    def candidates(self, *, now: int, limit: int) -> list[Task]:
         values = {"now": now, "limit": limit}
         rows = self._db.rows(self._sql["candidates"], values)
         first = [record_of(Task, version, body) for version, body, _ in rows]
@@ -266,7 +301,7 @@ class Queries:
 
     def questions(self, *, team: str = "", after: str = "", limit: int = 100) -> list[Message]:
         values = {"team": key(team), "after": order_of(after) if after else 0, "limit": limit}
-        return self._many(Message, self._sql["questions"], values)
+        return self._many(Message, self._sql["questions_of_team" if team else "questions"], values)
 
     def open_messages(self, kind: str, *, limit: int = 100) -> list[Message]:
         values = {"kind": kind, "limit": limit}
@@ -397,12 +432,12 @@ class Queries:
         return {i: by_id[i] for i in ids if i in by_id}
 
     def _among(
-        self, kind: type[R], terms: str, column: str, wanted: Sequence[str] | Sequence[int]
+        self, kind: type[R], terms: str, column: str, among: Sequence[str] | Sequence[int]
     ) -> list[R]:
-        """Those whose column has one of these values."""
+        """The records whose column has one of these values."""
         records: list[R] = []
-        for start in range(0, len(wanted), 500):  # SQLite binds at most 999 in older builds
-            values = {f"i{n}": value for n, value in enumerate(wanted[start : start + 500])}
+        for start in range(0, len(among), 500):  # SQLite binds at most 999 in older builds
+            values = {f"i{n}": value for n, value in enumerate(among[start : start + 500])}
             marks = ", ".join(f":{name}" for name in values)
             sql = f"SELECT version, body FROM {TABLES[kind]} WHERE {terms}{column} IN ({marks})"  # noqa: S608  # nosec B608  # names we made
             records += self._many(kind, sql, values)
@@ -462,10 +497,10 @@ class SqlStore(Queries):
                 records = [record for one in admitted for record in (one.task, one.run)]
                 changes = [Put(record) for record in (*records, *slots)]
                 self.commit(changes, [one.event for one in admitted])
-        return [written(one.run) for one in admitted]  # type: ignore[misc]  # a run stays one
+        return [written(one.run) for one in admitted]
 
     def _ready(self, seqs: Sequence[int]) -> dict[str, int]:
-        """By id: the versions of those of these tasks that wait for nothing."""
+        """The versions, by id, of those of these tasks that wait for nothing."""
         versions: dict[str, int] = {}
         for start in range(0, len(seqs), 500):  # SQLite binds at most 999 in older builds
             values = {f"i{n}": seq for n, seq in enumerate(seqs[start : start + 500])}
@@ -479,7 +514,7 @@ class SqlStore(Queries):
         return {name: searched(task) for name, task in self.tasks_by_id(edited).items()}
 
     def _note_words(self, task: Task, seq: int, old: list[str] | None) -> None:
-        """They are indexed before the next search, so that adding a task costs next to nothing."""
+        """Note whose words to index before the next search, so that adding a task costs next to nothing."""
         if task.version and (old is None or old == searched(task)):
             return
         if old is not None and not self._db.change(self._sql["unsearched_delete"], {"seq": seq}):
@@ -519,7 +554,7 @@ class SqlStore(Queries):
             raise changed(each.record)
 
     def _put_task(self, task: Task, each: Write) -> Iterable[int]:
-        """Its row and what it waits for; returns whom that may free or hold."""
+        """Write the task's row and what it waits for; return the tasks that this may free or hold."""
         seq = each.values["seq"]
         done = task.state is TaskState.DONE
         if task.version and self._db.change(self._sql["task_update"], each.values) == 1:
@@ -533,22 +568,22 @@ class SqlStore(Queries):
     def _waiting_for(self, seq: int) -> list[int]:
         return [waiter for (waiter,) in self._db.rows(self._sql["waiting_for"], {"seq": seq})]
 
-    def _depend(self, seq: int, wanted: set[int]) -> None:
-        known = {need for (need,) in self._db.rows(self._sql["dep_of"], {"seq": seq})}
-        for need in wanted - known:
+    def _depend(self, seq: int, needs: set[int]) -> None:
+        stored = {need for (need,) in self._db.rows(self._sql["dep_of"], {"seq": seq})}
+        for need in needs - stored:
             self._db.change(self._sql["dep_insert"], {"task": seq, "needs": need})
-        for need in known - wanted:
+        for need in stored - needs:
             self._db.change(self._sql["dep_delete"], {"task": seq, "needs": need})
 
     def _next(self, kind: str) -> int:
-        known = self._last
-        if known is not None and kind in known:
-            known[kind] += 1
-            return known[kind]
+        numbers = self._last
+        if numbers is not None and kind in numbers:
+            numbers[kind] += 1
+            return numbers[kind]
         with self._db.writing(wake=False):
             ((last,),) = self._db.rows(self._sql["new_id"], {"kind": kind})
-        if known is not None:
-            known[kind] = int(last)
+        if numbers is not None:
+            numbers[kind] = int(last)
         return int(last)
 
 

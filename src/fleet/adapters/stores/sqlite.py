@@ -20,11 +20,10 @@ from fleet.adapters.stores.migrations import (
     migration,
     only_readable,
     ranges,
+    refuse_half_copied,
 )
 from fleet.adapters.stores.sql import SqlStore, split_script
-from fleet.adapters.stores.transfer import refuse_half_copied
-from fleet.domain.errors import BadStore, Spoiled, TooSlow, Unavailable
-from fleet.domain.search import stands_for_longer
+from fleet.domain.errors import BadStore, Spoiled, StoreAway, TooSlow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,7 +93,7 @@ def path_of(url: str) -> Path:
 
 
 def meta_in_file(path: Path) -> dict[str, str]:
-    """As the file has it, without its log: nothing is written beside it."""
+    """The table `meta` of the file without its log, so that nothing is written beside it."""
     with (
         suppress(sqlite3.Error),
         closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db,
@@ -113,7 +112,7 @@ def peek_url(url: str, **_others: object) -> dict[str, str] | None:
             ((schema,),) = db.execute("PRAGMA user_version").fetchall()
             return {**dict(db.execute(META).fetchall()), "schema": str(schema)}
     except sqlite3.Error as error:
-        raise BadStore(f"{path} is not a store of ours: {error}.") from error
+        raise BadStore(f"{path} is not a Fleet store: {error}.") from error
 
 
 # To close a file gives up every POSIX lock that this process has on it, those of SQLite's other
@@ -354,6 +353,8 @@ class Sqlite:
 
     def match(self, words: Sequence[str]) -> str:
         """Words are letters and digits, so nothing in them is an operator."""
+        from fleet.domain.search import stands_for_longer  # noqa: PLC0415  # start-up time
+
         return " ".join(f'"{word}"*' if stands_for_longer(word) else f'"{word}"' for word in words)
 
     def now(self) -> int:
@@ -373,7 +374,7 @@ class Sqlite:
         """Wait for a commit of another process since the last wait; none is missed in between."""
         until = time.monotonic() + timeout
         rung = False
-        while (now := self._data_version()) == self._seen and not rung:
+        while (version := self._data_version()) == self._seen and not rung:
             rest = until - time.monotonic()
             if rest <= 0:
                 break
@@ -381,7 +382,7 @@ class Sqlite:
                 rung = self._bell.wait(min(FLOOR, rest))
             else:
                 time.sleep(min(LOOK_SECONDS, rest))
-        self._seen = now
+        self._seen = version
 
     def close(self) -> None:
         self._db.close()
@@ -398,7 +399,7 @@ class Sqlite:
         if kind in DAMAGED:
             return self._damaged(str(error))
         if kind == sqlite3.SQLITE_FULL or (kind == sqlite3.SQLITE_IOERR and self._is_disk_full()):
-            full = Unavailable(
+            full = StoreAway(
                 f"The disk is full: {self._path} was not written.",
                 fix="Free some space on that disk, then run the command again.",
                 code="disk_full",
@@ -420,21 +421,21 @@ class Sqlite:
         return disk.f_bavail * disk.f_frsize < INDEX_BYTES
 
     def _damaged(self, how: str) -> BadStore:
-        """From now on this process neither reads nor writes the database."""
+        """The error; from now on this process neither reads nor writes the database."""
         self._broken = BadStore(
             f"{self._path} is damaged ({how}). {copy_aside(self._path)}",
             fix="Recover it with `sqlite3 FILE .recover`, or move it away to start afresh.",
         )
         return self._broken
 
-    def _unusable(self, how: str) -> Unavailable:
+    def _unusable(self, how: str) -> StoreAway:
         return _Unusable(
             f"{self._path} cannot be used: {how}.",
             fix="`fleet doctor` says whether you can write there. FLEET_HOME names another directory.",
         )
 
 
-class _Unusable(Unavailable):
+class _Unusable(StoreAway):
     """The message names a path, which is not for everybody."""
 
     public = "The store cannot be used."
@@ -463,7 +464,7 @@ def _patiently(act: Callable[[], T], limit: float = math.inf) -> T:
             if now > limit:
                 raise _too_slow() from error
             if now > until:
-                raise Unavailable(
+                raise StoreAway(
                     f"The store has been busy for {BUSY_SECONDS:.0f} s.",
                     fix="Check whether a backup or another program keeps it locked.",
                 ) from error

@@ -7,20 +7,20 @@ and only who set the mark writes to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from fleet.adapters.stores.migrations import COPYING
 from fleet.adapters.stores.rows import NAMED, TABLES, load_values, seq_of
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import BadStore, Refused
+from fleet.domain.errors import Refused
 from fleet.domain.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fleet.adapters.stores.rows import Row, Write
+    from fleet.adapters.stores.sql import Holder
 
-COPYING = "copying"  # the row of `meta` with the mark
 PAGE = 500  # rows that are read and written at once
 PIECES = 4  # of which each may have megabytes
 FIRST = -1 << 63  # before every number
@@ -66,37 +66,13 @@ class Finish(NamedTuple):
 Step = Begin | Load | Recount | Finish
 
 
-class Holder(Protocol):
-    """What a database is asked to do for it, inside a write transaction."""
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Row]: ...
-
-    def change(self, sql: str, values: Mapping[str, Any]) -> int: ...
-
-    def change_many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None: ...
-
-    def forget(self, seq: int, words: list[str]) -> None:
-        """The words by which a task was searched are its no more."""
-
-    def counters(self) -> dict[str, int]:
-        """By kind, the last id that was given."""
-
-    def set_counters(self, last: Mapping[str, int]) -> None: ...
-
-    def end_of_events(self) -> None:
-        """The next event gets a number above those that are there."""
-
-    def one_moment(self) -> AbstractContextManager[None]:
-        """What is read in here is of one moment, no matter who writes meanwhile."""
-
-
-class Tally(NamedTuple):
+class TableTally(NamedTuple):
     """How many rows a table has, and the sum of their digests, whatever their order."""
 
     rows: int = 0
     digest: int = 0
 
-    def plus(self, rows: Iterable[Row]) -> Tally:
+    def plus(self, rows: Iterable[Row]) -> TableTally:
         from hashlib import sha256  # noqa: PLC0415  # every command loads this module
 
         count, digest = self
@@ -104,11 +80,11 @@ class Tally(NamedTuple):
             text = "\0".join(map(str, row)).encode("utf-8", "surrogatepass")
             digest += int.from_bytes(sha256(text).digest(), "big")
             count += 1
-        return Tally(count, digest % MODULUS)
+        return TableTally(count, digest % MODULUS)
 
 
 def batches(db: Holder) -> Iterator[Batch]:
-    """All of it: records, then events, then the counters of ids."""
+    """All rows in batches: records, then events, then the counters of ids."""
     for table in TABLES.values():
         order, first = ("id", "") if table in NAMED else ("seq", FIRST)
         sql = (
@@ -132,20 +108,11 @@ def _pages(db: Holder, sql: str, after: str | int, limit: int) -> Iterator[list[
         after = rows[-1][0]
 
 
-def tallies(db: Holder) -> dict[str, Tally]:
-    counted: dict[str, Tally] = {}
+def tallies(db: Holder) -> dict[str, TableTally]:
+    counted: dict[str, TableTally] = {}
     for batch in batches(db):
-        counted[batch.table] = counted.get(batch.table, Tally()).plus(batch.rows)
+        counted[batch.table] = counted.get(batch.table, TableTally()).plus(batch.rows)
     return counted
-
-
-def refuse_half_copied(meta: Mapping[str, str], name: str) -> None:
-    if COPYING in meta:
-        raise BadStore(
-            f"{name} is half-copied: `fleet store copy` to it was interrupted, or still goes on.",
-            fix="Run the same `fleet store copy FROM TO` again: it starts afresh.",
-            code="half_copied",
-        )
 
 
 def prepared(step: Step) -> Callable[[Holder], None]:
@@ -240,7 +207,7 @@ def _statement(name: str) -> str:
 
 
 def _insert(table: str) -> str:
-    """As a new record is inserted, but with the version that it had."""
+    """Insert like a new record, but with the version that it had."""
     return _statement(f"{table}_insert").replace(":id, 1,", ":id, :version,")
 
 

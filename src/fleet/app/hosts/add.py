@@ -7,20 +7,21 @@ import shlex
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from fleet.adapters.hosts.bundle import EXTRAS, make_bundle, tag
-from fleet.adapters.hosts.database_role import drop_login, make_login
+from fleet.adapters.hosts.database_role import at_address, drop_login, role_for
 from fleet.adapters.hosts.shell import SshShell
 from fleet.adapters.processes.run import Missing, run
 from fleet.app.hosts.logins import HostLogins
-from fleet.app.hosts.look import Step, There, look, try_host, wait_for_row
+from fleet.app.hosts.look import HostTools, SetUpStep, look, try_host, wait_for_row
 from fleet.base.files import write_atomically
 from fleet.domain.errors import FleetError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fleet.app import App
+    from fleet.app.app import App
 
 TAILSCALE_SECONDS = 10.0
 UNPACK = """
@@ -58,47 +59,47 @@ class Addition:
         self._app, self._shell = app, shell
         self._store, self._home, self._labels, self._server = store, home, labels, server
         self.host = ""
-        self._root = self._program = ""
+        self._root = self._program = self._url = ""
 
-    def steps(self, *, dry: bool) -> Iterator[Step]:
+    def steps(self, *, dry: bool) -> Iterator[SetUpStep]:
         HostLogins(self._app).check()
-        there, notes = look(self._shell)
-        yield Step("look", "; ".join(notes))
+        tools, notes = look(self._shell)
+        yield SetUpStep("look", "; ".join(notes))
         bundle = make_bundle()
-        same = there.tag == tag()
-        self._root = f"{there.home}/.local/share/fleet/{bundle.name}"
+        same = tools.tag == tag()
+        self._root = f"{tools.home}/.local/share/fleet/{bundle.name}"
         self._program = f"{self._root}/bin/fleet"
         size = f"{len(bundle.data) / 1e6:.0f} MB"
-        yield Step("install", f"Fleet {bundle.name} in {self._root} ({size})", done=not dry)
+        yield SetUpStep("install", f"Fleet {bundle.name} in {self._root} ({size})", done=not dry)
         if dry:
             yield from self._rest()
             return
-        self._install(there, bundle.data, same=same)
+        self._install(tools, bundle.data, same=same)
         login = self._login()
-        yield Step("settings", login)
-        yield Step("service", self._settled())
+        yield SetUpStep("settings", login)
+        yield SetUpStep("service", self._settled())
         seconds = wait_for_row(self._app, self.host, self._shell.name)
-        yield Step("wait", f"{self.host} is awake after {seconds:.0f} s")
-        yield Step("task", try_host(self._app, self.host))
+        yield SetUpStep("wait", f"{self.host} is awake after {seconds:.0f} s")
+        yield SetUpStep("task", try_host(self._app, self.host))
 
-    def _rest(self) -> Iterator[Step]:
-        yield Step("settings", "store.url with a database login of its own", done=False)
-        yield Step(
+    def _rest(self) -> Iterator[SetUpStep]:
+        yield SetUpStep("settings", "store.url with a database login of its own", done=False)
+        yield SetUpStep(
             "service", "a systemd user unit, else a supervisor in the background", done=False
         )
-        yield Step("wait", "until its row is in the store", done=False)
-        yield Step("task", "a task that runs there", done=False)
+        yield SetUpStep("wait", "until its row is in the store", done=False)
+        yield SetUpStep("task", "a task that runs there", done=False)
 
-    def _install(self, there: There, data: bytes, *, same: bool) -> None:
+    def _install(self, tools: HostTools, data: bytes, *, same: bool) -> None:
         from fleet.adapters.hosts.bundle import START
 
         start = START.format(python=f"{self._root}/bin/python")
         script = UNPACK.format(
             root=shlex.quote(self._root),
             start=shlex.quote(start),
-            python=shlex.quote(there.python),
-            lib=there.lib,
-            more="" if same else _from_index(there.python),
+            python=shlex.quote(tools.python),
+            lib=tools.lib,
+            more="" if same else _from_index(tools.python),
         )
         done = self._shell(script, stdin=data)
         if done.status:
@@ -109,26 +110,32 @@ class Addition:
             )
 
     def _login(self) -> str:
-        """The settings of the store for that machine, with a login of its own where that is possible."""
+        """The store for that machine, with a login of its own where that is possible."""
         record = self._record()
-        if record.get("url"):
-            self._store = record["url"]
-            return f"store.url with the login {record.get('role') or 'of this machine'}"
-        ours = self._store or self._app.loaded.settings.store.url
-        login = make_login(ours, self._shell.name)
-        self._store = login.url if login else ours
-        self._note({"url": self._store, "role": login.role if login else ""})
-        if login is None:
+        url, role = record.get("url", ""), record.get("role", "")
+        if urlsplit(self._store).username:  # somebody made it a login
+            url = self._store
+        elif url:
+            url = at_address(url, self._store)
+        else:
+            name = role_for(self._shell.name)
+            made = HostLogins(self._app).make(name, self._store)
+            url, role = made.url, name if made.own else ""
+        self._url = url
+        self._note({"url": url, "role": role})
+        if urlsplit(self._store).username:
+            return "store.url as given"
+        if not role:
             return "store.url as here: the role of this machine may not create others"
-        return f"store.url with the login {login.role}"
+        return f"store.url with the login {role}"
 
     def _settled(self) -> str:
         settings = {
-            "store.url": self._store,
+            "store.url": self._url,
             "store.schema": self._app.loaded.settings.store.schema,
         }
-        if self._labels:
-            settings["host.labels"] = json.dumps(list(self._labels))
+        labels = self._all_labels()
+        settings["host.labels"] = json.dumps(labels)
         if self._server:
             settings["host.server"] = self._server
         wish = {
@@ -137,13 +144,18 @@ class Addition:
         }  # fmt: skip
         answer = ask_there(self._shell, self._root, wish)
         self.host = answer["host"]
-        self._note({"host": self.host, "root": self._root})
+        self._note({"host": self.host, "root": self._root, "labels": labels})
         if answer["service"] == "background":
             return "a supervisor in the background; after a reboot: fleet run start"
         return f"systemd runs {answer['service']}"
 
+    def _all_labels(self) -> list[str]:
+        """The host's labels, with the name by which it was added: often the machine has another one."""
+        known = self._labels or self._record().get("labels", ())
+        return [*dict.fromkeys([*known, self._shell.name.rpartition("@")[2]])]
+
     def _token(self) -> str:
-        """With which its supervisor connects to the server; empty when the one that it has is good."""
+        """The token for its supervisor; empty when the one that it has is good."""
         if not self._server:
             return ""
         known = ask_there(self._shell, self._root, {"who": True, "home": self._home})
@@ -161,7 +173,7 @@ class Addition:
 
 
 def host_token(app: App, host: str, known: str) -> str:
-    """As `CreateHostToken` has it. The running server signs it, if only it has the key."""
+    """A token for a host. The running server signs it, if only it has the key."""
     from fleet.app.server_address import signer_of
     from fleet.operations.catalogue import find, perform
     from fleet.operations.compute.joining import CreateHostToken, HostToken
@@ -219,7 +231,7 @@ def _file(home: Path, box: str) -> Path:
 
 
 def _from_index(python: str) -> str:
-    """Its Python cannot load what is compiled here: its own package index has the same for it."""
+    """The shell command that installs from the host's own package index what was compiled for our Python."""
     from importlib import metadata
 
     from fleet.adapters.machine.installation import NAME
@@ -258,7 +270,7 @@ def tailnet(env: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def peers_of(status: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that are online first; without other people's shared machines."""
+    """The peers, those that are online first, without other people's shared machines."""
     peers = [
         {
             "name": str(peer.get("DNSName", "")).partition(".")[0] or peer.get("HostName", ""),

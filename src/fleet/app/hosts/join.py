@@ -15,7 +15,7 @@ from fleet.adapters.home.home import Home
 from fleet.adapters.hosts.shell import HereShell
 from fleet.adapters.server_client import Remote
 from fleet.app.coders import on_path
-from fleet.app.hosts.look import SKEW, Step, look, try_host, wait_for_row
+from fleet.app.hosts.look import SKEW, SetUpStep, look, try_host, wait_for_row
 from fleet.app.hosts.settle import RECORD, TOKEN, record_of, settle, undo
 from fleet.base.files import write_atomically
 from fleet.config import home as home_of
@@ -27,7 +27,7 @@ from fleet.operations.team.sessions import Me, ShowMe
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from fleet.app import App
+    from fleet.app.app import App
 
 KEY = "join.key"  # the name of a file in the home
 
@@ -49,33 +49,33 @@ class Joining:
         start: bool = True,
     ) -> None:
         self._env, self._code, self._open = env, code, open_app
-        self._remote = Remote(url)
+        self._remote = Remote(url, variable="")
         self._labels, self._start = labels, start
         self._home = home_of(env)
         self.host = ""
         self.by_hand = ""
 
-    def steps(self, *, dry: bool) -> Iterator[Step]:
+    def steps(self, *, dry: bool) -> Iterator[SetUpStep]:
         _, notes = look(HereShell(self._env))
         coders = ", ".join(on_path(self._env)) or "no coder on PATH"
         version = self._remote.say("GET", "/health").get("version", "")
-        yield Step("look", "; ".join([*notes, coders, f"the server runs Fleet {version}"]))
+        yield SetUpStep("look", "; ".join([*notes, coders, f"the server runs Fleet {version}"]))
         if dry:
             yield from _rest()
             return
         ensure_home(self._home)
         self.host = Home(self._home).host_id()
         wish, words = self._enrolled()
-        yield Step("enrol", words)
+        yield SetUpStep("enrol", words)
         done = settle(wish)
         self.by_hand = f"{wish['program']} run start" if not self._start else ""
-        yield Step("service", (self.by_hand and f"Start it: {self.by_hand}") or _service(done))
+        yield SetUpStep("service", (self.by_hand and f"Start it: {self.by_hand}") or _service(done))
         if not self._start:
             return
         app = self._open()
         seconds = wait_for_row(app, self.host, "this machine")
-        yield Step("wait", f"{self.host} is awake after {seconds:.0f} s")
-        yield Step("task", try_host(app, self.host))
+        yield SetUpStep("wait", f"{self.host} is awake after {seconds:.0f} s")
+        yield SetUpStep("task", try_host(app, self.host))
 
     def _enrolled(self) -> tuple[dict[str, Any], str]:
         """What to set, and what was done for it."""
@@ -110,7 +110,7 @@ class Joining:
         """Whether the server accepts the token that this machine has."""
         with suppress(OSError, FleetError):
             token = (self._home / TOKEN).read_text("utf-8").strip()
-            me: Me = Remote(self._remote.url, token).call("me.show", ShowMe(), Me)
+            me: Me = Remote(self._remote.url, token, variable="").call("me.show", ShowMe(), Me)
             return me.name == self.host
         return False
 
@@ -137,12 +137,12 @@ def leave(env: Mapping[str, str]) -> dict[str, Any]:
     return {"host": Home(home).host_id(), **undone}
 
 
-def _rest() -> Iterator[Step]:
-    yield Step("enrol", "a login to the store, and a token for the server", done=False)
+def _rest() -> Iterator[SetUpStep]:
+    yield SetUpStep("enrol", "a login to the store, and a token for the server", done=False)
     words = "a systemd user unit, else a supervisor in the background"
-    yield Step("service", words, done=False)
-    yield Step("wait", "until its row is in the store", done=False)
-    yield Step("task", "a task that runs here", done=False)
+    yield SetUpStep("service", words, done=False)
+    yield SetUpStep("wait", "until its row is in the store", done=False)
+    yield SetUpStep("task", "a task that runs here", done=False)
 
 
 def _service(done: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ import json
 import struct
 import threading
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.processes.pty import Pty
@@ -22,7 +21,7 @@ from fleet.operations.tasks.transcript import AttachRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.operations.catalogue import Operation
 
 RETRY_SECONDS = 5.0
@@ -68,9 +67,13 @@ class HostLink:
 
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         while True:
-            with suppress(aiohttp.ClientError, OSError, TimeoutError):
+            try:
                 async with aiohttp.ClientSession() as session:
                     await self._talk(session)
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                pass  # nobody answers there now
+            except Exception as error:  # noqa: BLE001  # a server of another release says other things
+                self._warn_once(f"The link to the server at {self._url} broke: {error!r}")
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _talk(self, session: Any) -> None:
@@ -80,7 +83,7 @@ class HostLink:
         async with session.ws_connect(url, heartbeat=HEARTBEAT, max_msg_size=1 << 20) as socket:
             auth = {"type": "auth", "token": token, "host": home.host_id()}
             await socket.send_str(json.dumps(auth))
-            talk = Talk(socket, self)
+            talk = LinkTalk(socket, self)
             try:
                 async for message in socket:
                     talk.hear(message.data)
@@ -91,13 +94,17 @@ class HostLink:
         """What the server says about the link itself."""
         if frame["type"] == "token":
             write_atomically(self._app.home.path / TOKEN, frame["token"].encode(), mode=0o600)
-        elif frame["type"] == "error" and frame["message"] != self._warned:
-            self._warned = frame["message"]
-            self._warn(f"The server at {self._url} refuses the link: {self._warned}")
+        elif frame["type"] == "error":
+            self._warn_once(f"The server at {self._url} refuses the link: {frame['message']}")
+
+    def _warn_once(self, text: str) -> None:
+        if text != self._warned:
+            self._warned = text
+            self._warn(text)
 
     def answer(self, frame: dict[str, Any]) -> str:
-        """To a read, in a thread; an error is an answer, too."""
-        own = replace(self._app, listening=False)
+        """Answer a read, in a thread; an error is an answer, too."""
+        own = self._app.another(listening=False)
         try:
             operation = self._known[frame["operation"]]
             request = reader(operation.request, strict=True)(frame["request"])
@@ -108,8 +115,8 @@ class HostLink:
             own.store.close()
 
     def attach_argv(self, frame: dict[str, Any]) -> list[str]:
-        """In a thread; raise unless that actor may sit there."""
-        own = replace(self._app, listening=False)
+        """The command that attaches, found in a thread; raise unless that actor may sit there."""
+        own = self._app.another(listening=False)
         try:
             context = own.context._replace(actor=_actor(frame))
             return list(perform(context, AttachRun(frame["seat"])).argv)
@@ -117,8 +124,8 @@ class HostLink:
             own.store.close()
 
 
-class Talk:
-    """One connection: what is being answered, and who sits at terminals."""
+class LinkTalk:
+    """One connection: the requests being answered, and the seats at terminals."""
 
     def __init__(self, socket: Any, link: HostLink) -> None:
         self._socket, self._link = socket, link
@@ -177,7 +184,7 @@ class Talk:
 
 
 class HostSeat:
-    """Somebody at a terminal of this host. It is read no faster than the server takes it."""
+    """A seat at a terminal of this host, read no faster than the server takes what it prints."""
 
     def __init__(self, number: int, socket: Any) -> None:
         self._number, self._socket = number, socket
@@ -236,7 +243,10 @@ class HostSeat:
 
 def _check_room(seats: int) -> None:
     if seats > MAX_SEATS:
-        raise Refused(f"{MAX_SEATS} people sit at terminals of this host.", fix="Try later.")
+        raise Refused(
+            f"{MAX_SEATS} terminals of this host are open elsewhere, which is the limit.",
+            fix="Close one of them.",
+        )
 
 
 def error_text(error: Exception) -> str:

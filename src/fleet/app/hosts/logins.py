@@ -9,7 +9,7 @@ from fleet.domain.errors import Refused
 from fleet.ports import StoreLogin
 
 if TYPE_CHECKING:
-    from fleet.app import App
+    from fleet.app.app import App
 
 
 class HostLogins:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fleet.adapters.hosts.shell import HereShell, SshShell
-    from fleet.app import App
+    from fleet.app.app import App
 
 ROW_SECONDS = 60.0  # for its supervisor to write its row
 TASK_SECONDS = 60.0  # for the first task to be done there
@@ -39,7 +39,7 @@ echo "user $HOME"
 """
 
 
-class Step(NamedTuple):
+class SetUpStep(NamedTuple):
     """`done`: false in a dry run."""
 
     name: str
@@ -47,7 +47,7 @@ class Step(NamedTuple):
     done: bool = True
 
 
-class There(NamedTuple):
+class HostTools(NamedTuple):
     """What a machine has. `lib`: where packages are below an environment of its Python."""
 
     python: str
@@ -56,7 +56,7 @@ class There(NamedTuple):
     tag: str
 
 
-def look(shell: SshShell | HereShell) -> tuple[There, list[str]]:
+def look(shell: SshShell | HereShell) -> tuple[HostTools, list[str]]:
     """Raise `Refused` when something is missing there that Fleet cannot do without."""
     began = time.time()
     done = shell(LOOK)
@@ -73,7 +73,7 @@ def look(shell: SshShell | HereShell) -> tuple[There, list[str]]:
     notes += _warnings(known, began, time.time())
     where = shell(f"{shlex.quote(python[1])} -c {shlex.quote(TAG)}").out.strip()
     lib = f"lib/python{'.'.join(python[0].split('.')[:2])}/site-packages"
-    return There(python[1], lib, known["user"], where), notes
+    return HostTools(python[1], lib, known["user"], where), notes
 
 
 def _check_has_all(name: str, known: dict[str, str], pythons: list[list[str]]) -> None:

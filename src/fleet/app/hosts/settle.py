@@ -14,14 +14,18 @@ import sys
 from base64 import urlsafe_b64decode
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fleet.base.files import write_atomically
 from fleet.config import home as home_of
 from fleet.config.commands.init import ensure_home
-from fleet.config.commands.set import UNSET, Change, Context, apply, parsed
+from fleet.config.commands.set import UNSET, Change, SettingFiles, apply, parsed, stated_in
 from fleet.config.keys import table
+from fleet.config.keys.lookup import resolve
 from fleet.domain.errors import FleetError, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 RECORD = "joined.json"
 TOKEN = "server.token"  # noqa: S105  # nosec B105  # the name of a file in the home
@@ -88,6 +92,8 @@ def settle(wish: dict[str, Any]) -> dict[str, Any]:
     home = home_of(os.environ)
     ensure_home(home)
     before = record_of(home)
+    fresh = wish["settings"].keys() - before.get("settings", {}).keys()
+    former = _stated(home, fresh) | before.get("former", {})
     changed = _set(home, wish["settings"]) or before.get("root") != wish["root"]
     done = {
         **before,
@@ -95,6 +101,8 @@ def settle(wish: dict[str, Any]) -> dict[str, Any]:
         "roots": sorted({*before.get("roots", ()), wish["root"]} - {""}),
         "program": wish["program"],
         "settings": {**before.get("settings", {}), **wish["settings"]},
+        "former": former,
+        "ours": before.get("ours", {}) | _stated(home, wish["settings"]),
         "link": _link(wish) or before.get("link", ""),
     }
     if wish.get("token"):
@@ -115,21 +123,35 @@ def undo() -> dict[str, Any]:
     if not done:
         return {"undone": []}
     _stop(done)
-    unchanged = [
-        Change(change.key, change.path, UNSET)
-        for name, value in done["settings"].items()
-        for change in [parsed(f"{name}={value}")]
-    ]
-    context = Context(Path("/"), home, os.environ)
-    apply(unchanged, file=context.file(table.USER), layer=table.USER, context=context)
+    put_back = _put_back(home, done)
+    roots = {*done.get("roots", ()), done["root"]} - {""}
     link = Path(done.get("link") or "/nowhere")
-    if link.is_symlink():
+    if link.is_symlink() and any(Path(root) in link.readlink().parents for root in roots):
         link.unlink()
-    for root in {*done.get("roots", ()), done["root"]} - {""}:
+    for root in roots:
         shutil.rmtree(root, ignore_errors=True)
     for name in (TOKEN, RECORD):
         (home / name).unlink(missing_ok=True)
-    return {"undone": [*done["settings"], *filter(None, (done.get("link"), done["root"]))]}
+    return {"undone": [*put_back, *filter(None, (done.get("link"), done["root"]))]}
+
+
+def _put_back(home: Path, done: dict[str, Any]) -> list[str]:
+    """Give each setting that is still ours the value that it had before; return their names."""
+    stated = _stated(home, done["settings"])
+    ours = done.get("ours", stated)  # an older release recorded none
+    names = [name for name in stated if stated[name] == ours.get(name)]
+    before = [(*resolve(name), *done.get("former", {}).get(name, ())) for name in names]
+    changes = [Change(key, path, *(value or (UNSET,))) for key, path, *value in before]
+    context = SettingFiles(Path("/"), home, os.environ)
+    apply(changes, file=context.file(table.USER), layer=table.USER, context=context)
+    return names
+
+
+def _stated(home: Path, names: Iterable[str]) -> dict[str, list[Any]]:
+    """What the user's file says about each of these, alone in a list; nothing about the others."""
+    file = SettingFiles(Path("/"), home, os.environ).file(table.USER)
+    known = {name: [*stated_in(file, name)] for name in names}
+    return {name: value for name, value in known.items() if value}
 
 
 def record_of(home: Path) -> dict[str, Any]:
@@ -145,12 +167,13 @@ def _write(home: Path, done: dict[str, Any]) -> None:
 
 def _set(home: Path, settings: dict[str, str]) -> bool:
     """Whether that changed anything. The file has the store's password, so it is the user's alone."""
-    context = Context(Path("/"), home, os.environ)
+    context = SettingFiles(Path("/"), home, os.environ)
     file = context.file(table.USER)
     before = file.read_bytes() if file.exists() else b""
+    if before:
+        file.chmod(0o600)  # before the password is in it
     changes = [parsed(f"{name}={value}") for name, value in settings.items()]
     apply(changes, file=file, layer=table.USER, context=context)
-    file.chmod(0o600)
     return file.read_bytes() != before
 
 

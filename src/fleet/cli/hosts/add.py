@@ -9,6 +9,7 @@ import click
 
 from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.render import say
 from fleet.cli.terminal.view import Column, Result, Table, Text
 from fleet.domain.errors import BadInput, Refused
 
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
 @command(config=True)
 @click.argument("box", metavar="BOX", default="")
 @click.option("--tailnet", is_flag=True, help="List the machines of your tailnet instead.")
-@click.option("--dry-run", is_flag=True, help="Look at BOX, and say what would be done.")
-@click.option("--store", default="", metavar="URL", help="The store's address as BOX reaches it.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check BOX and show what would be done; change nothing."
+)
+@click.option(
+    "--store",
+    default="",
+    metavar="ADDRESS",
+    help="HOST[:PORT] of the store as BOX reaches it, or a URL with a login that BOX is to use.",
+)
 @click.option(
     "--server",
     default="",
@@ -50,7 +58,6 @@ def add(
     and runs a task there. Every step can be repeated. `fleet host forget` undoes it.
     """
     from fleet.app.hosts.add import Addition, ssh_to
-    from fleet.cli.terminal.render import say
 
     if tailnet:
         return _peers()
@@ -72,7 +79,6 @@ def add(
 def put_back(client: Client, name: str) -> None:
     """Undo what `fleet host add` did from this home, if it did."""
     from fleet.app.hosts.add import additions, ssh_to, undo_addition
-    from fleet.cli.terminal.render import say
     from fleet.client import LocalClient
     from fleet.operations.compute.hosts import ShowHost
 
@@ -84,7 +90,7 @@ def put_back(client: Client, name: str) -> None:
         return
     if detail.host.runs:
         raise Refused(
-            f"{detail.host.id} has {detail.host.runs} at work.",
+            f"{detail.host.id} still runs agents: {detail.host.runs}.",
             fix=f"fleet host drain {detail.host.id}, and repeat this when they have ended.",
             code="host_has_runs",
         )

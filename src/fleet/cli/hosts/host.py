@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.connect import connect
-from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.frame import listing_group
 from fleet.cli.terminal.view import Cell, Column, Pairs, Result, Stack, Table, Text
 
 if TYPE_CHECKING:
@@ -29,22 +29,23 @@ CHECKS: dict[str, Style] = {"ok": "green", "warning": "yellow", "bad": "red"}
 EMPTY = "No supervisor has run on any machine yet. Start one: fleet run"
 
 
-@group(invoke_without_command=True, json=True, config=True)
-def host(config: Path | None) -> Result | None:
+@listing_group
+def host() -> None:
     """List, drain and remove the machines that run agents.
 
     A machine is here once a supervisor has run on it. Machines that share a PostgreSQL store take
     tasks from the same queue.
     """
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _listed(config)
 
 
 @host.command("list", config=True)
 def list_(config: Path | None) -> Result:
     """List the machines: whether each is awake, its runs, its labels and what it lacks."""
-    return _listed(config)
+    from fleet.operations.compute.hosts import ListHosts
+
+    rows = connect(config=config).call(ListHosts())
+    view: View = host_table(rows, time.time_ns() // 1000) if rows else Text(EMPTY)
+    return Result("hosts", rows, view)
 
 
 @host.command(config=True)
@@ -117,14 +118,6 @@ def forget(*, name: str, off: bool, config: Path | None) -> Result:
     row = client.call(ForgetHost(name, off))
     left = f" Other machines take its {row.runs} unfinished." if row.runs else ""
     return Result("host", row, Text(f"Removed {row.id}.{left}"))
-
-
-def _listed(config: Path | None) -> Result:
-    from fleet.operations.compute.hosts import ListHosts
-
-    rows = connect(config=config).call(ListHosts())
-    view: View = host_table(rows, time.time_ns() // 1000) if rows else Text(EMPTY)
-    return Result("hosts", rows, view)
 
 
 def host_table(rows: Sequence[HostRow], now: int) -> Table:

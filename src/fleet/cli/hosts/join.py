@@ -9,6 +9,7 @@ import click
 
 from fleet.cli.terminal.connect import connect, connect_here
 from fleet.cli.terminal.frame import command, wants_json
+from fleet.cli.terminal.render import say
 from fleet.cli.terminal.view import Result, Text
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ def invite(*, store: str, host: str, hours: float, config: Path | None) -> Resul
 @click.option("--token", default="", metavar="ENROL", help="The secret of `fleet host invite`.")
 @click.option("--label", "labels", multiple=True, help="What this machine has that tasks may need.")
 @click.option("--no-start", is_flag=True, help="Do not start the supervisor: print how.")
-@click.option("--dry-run", is_flag=True, help="Look at this machine, and say what would be done.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check this machine and show what would be done; change nothing.",
+)
 def join(
     *,
     url: str,
@@ -66,7 +71,6 @@ def join(
     repeated. `fleet host leave` undoes it.
     """
     from fleet.app.hosts.join import Joining
-    from fleet.cli.terminal.render import say
 
     joining = Joining(
         os.environ, url, token, lambda: connect_here(config=config).app,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Result, Text
 
@@ -28,25 +29,27 @@ def copy(*, source: str, target: str, force: bool, config: Path | None) -> Resul
     """Copy everything in the store FROM to the empty store TO, of any kind, and compare them.
 
     Both are addresses as `store.url` has them; `os.environ/NAME` takes one from that variable. Ids,
-    versions and the numbers of events stay the same. Nobody can open TO until all of it is there; if
+    versions and the numbers of events stay the same. TO cannot be opened until all of it is there; if
     the command is interrupted, run it again. Transcripts, worktrees and keys are files of each home
     and are not copied.
     """
-    from fleet.cli.terminal.connect import connect_here
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Copying the store") as progress:
+    with ProgressLine("Copying the store") as progress:
         done = connect_here(config=config).copy_store(
             source, target, force=force, progress=lambda table, rows: progress.at(f"{table} {rows}")
         )
     tasks, runs, events = (done.counts.get(name, 0) for name in ("task", "run", "event"))
     lines = [
-        f"Copied {tasks:,} tasks, {runs:,} runs and {events:,} events. Both stores tell the same.",
+        f"Copied {tasks:,} tasks, {runs:,} runs and {events:,} events. Both stores hold the same.",
         f"The digest over all of it is {done.digest[:16]}.",
         "To use the copy, set `store.url` to its address on every machine.",
     ]
     if done.missed:
-        lines.insert(1, f"{done.missed:,} events came to the source meanwhile: they are not in it.")
+        lines.insert(
+            1,
+            f"{done.missed:,} events were written to the source during the copy, and are not in it.",
+        )
     return Result("store_copy", done, Text("\n".join(lines)))
 
 
@@ -61,8 +64,6 @@ def migrate(*, check: bool, config: Path | None) -> Result:
     yourself to choose the moment: a machine with a release that cannot write the new tables stops
     until it is upgraded.
     """
-    from fleet.cli.terminal.connect import connect_here
-
     schema, text, fix = connect_here(config=config).store_schema(migrate=not check)
     words = "\n".join(filter(None, (text, f"  {fix}" if fix else "")))
     needed = check and (schema.is_behind or schema.may != "write")

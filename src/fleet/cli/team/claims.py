@@ -6,30 +6,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.team.swarms_and_boards import (
-    LISTED,
+from fleet.cli.team.lists import (
     Columns,
-    client_of,
     limit_option,
     team_option,
     when,
 )
-from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.connect import connect
+from fleet.cli.terminal.frame import listing_group
 from fleet.cli.terminal.human import moment
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.client import Client
 
-
-@group(invoke_without_command=True, json=True, config=True)
-def claims(config: Path | None) -> Result | None:
+@listing_group
+def claims() -> None:
     """List and claim files, so that no two members change the same one."""
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _claims(client_of(config), "", LISTED)
 
 
 @claims.command("take", config=True)
@@ -45,7 +39,7 @@ def take(*, path: str, seconds: int, config: Path | None) -> Result:
     """Claim the file PATH; refused while another member has it."""
     from fleet.operations.team.file_claims import ClaimFile
 
-    claim = client_of(config).call(ClaimFile(path, seconds))
+    claim = connect(config=config).call(ClaimFile(path, seconds))
     return Result("file", claim, Text(f"Claimed {claim.path} until {moment(claim.until)}."))
 
 
@@ -55,7 +49,7 @@ def release(*, path: str, config: Path | None) -> Result:
     """Release the file PATH."""
     from fleet.operations.team.file_claims import ReleaseFile
 
-    done = client_of(config).call(ReleaseFile(path))
+    done = connect(config=config).call(ReleaseFile(path))
     return Result("file", done, Text(f"Released {done.path}."))
 
 
@@ -64,13 +58,9 @@ def release(*, path: str, config: Path | None) -> Result:
 @limit_option
 def claims_list(*, team: str, limit: int, config: Path | None) -> Result:
     """List the files that are claimed now."""
-    return _claims(client_of(config), team, limit)
-
-
-def _claims(client: Client, team: str, limit: int) -> Result:
     from fleet.operations.team.file_claims import ListFiles
 
-    claims = client.call(ListFiles(team=team, limit=limit))
+    claims = connect(config=config).call(ListFiles(team=team, limit=limit))
     rows = [(f.path, f.holder, when(f.at), when(f.until)) for f in claims]
     columns: Columns = [Column("file", flexible=True), "holder", "since", "until"]
     return Result("files", claims, Table(columns, rows, empty="No files are claimed."))

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Host
     from fleet.domain.task import Task
 
+SYSTEMS = frozenset({"linux", "macos"})  # labels that say nothing of which host it is
 NO_HOST = "no_host"  # why a task waits: this host, or every host, lacks something that it needs
 
 
@@ -23,7 +24,7 @@ def lacking(needs: Iterable[str], labels: frozenset[str]) -> str:
     missing = [need for need in needs if need not in labels]
     if not missing:
         return ""
-    return f"it is not {missing[0]}" if len(missing) == 1 else f"it is not {' and '.join(missing)}"
+    return f"it has no label {' and no label '.join(missing)}"
 
 
 def unfit(host: Host, task: Task, owner: str) -> str:

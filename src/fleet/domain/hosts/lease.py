@@ -34,7 +34,7 @@ def beat(lease: float) -> float:
     return max(1.0, min(10.0, lease / 30))
 
 
-class Sight(NamedTuple):
+class HostSight(NamedTuple):
     """A host's row as it was seen last, and for how many seconds it has not changed."""
 
     host: Host
@@ -47,13 +47,13 @@ class Sight(NamedTuple):
 
 
 def observe(
-    before: Mapping[str, Sight], rows: Mapping[str, Host], *, at: float
-) -> dict[str, Sight]:
+    before: Mapping[str, HostSight], rows: Mapping[str, Host], *, at: float
+) -> dict[str, HostSight]:
     """What is known of each host after another look at all rows. `at`: by `Clock.since_boot`."""
     return {name: _look(before.get(name), row, at) for name, row in rows.items()}
 
 
-def _look(before: Sight | None, row: Host, at: float) -> Sight:
+def _look(before: HostSight | None, row: Host, at: float) -> HostSight:
     if before is None or before.host.version != row.version:
-        return Sight(row, at)
-    return Sight(row, at, before.still + min(at - before.at, LONGEST_GAP))
+        return HostSight(row, at)
+    return HostSight(row, at, before.still + min(at - before.at, LONGEST_GAP))

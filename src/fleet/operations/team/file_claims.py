@@ -13,7 +13,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, Rows, Text, Whole
+from fleet.domain.limits import Name, Rows, TextLimit, Whole
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry, query_of, the_team
 from fleet.operations.shared.pages import pages
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 
-FilePath = Annotated[str, Text(1000, some=True, what="path", example="src/login.py")]
+FilePath = Annotated[str, TextLimit(1000, some=True, what="path", example="src/login.py")]
 
 
 @dataclass(frozen=True, slots=True)

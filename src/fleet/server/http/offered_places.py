@@ -43,14 +43,14 @@ class OfferedPlaces:
     def _is_offered(self, context: Context, directory: str) -> bool:
         if "\0" in directory or not Path(directory).is_absolute():
             return False
-        there = Path(os.path.realpath(directory))
-        if any(self._covers(path, there) for path in self._places):
+        real = Path(os.path.realpath(directory))
+        if any(self._covers(path, real) for path in self._places):
             return True
-        above = (path for path in (there, *there.parents) if self._covers(path, there))
+        above = (path for path in (real, *real.parents) if self._covers(path, real))
         return any(_has_tasks(context, project) for project in (directory, *map(str, above)))
 
-    def _covers(self, path: Path, there: Path) -> bool:
-        return there == path or (path in there.parents and not self._home.is_relative_to(path))
+    def _covers(self, path: Path, real: Path) -> bool:
+        return real == path or (path in real.parents and not self._home.is_relative_to(path))
 
 
 def _has_tasks(context: Context, project: str) -> bool:

@@ -26,7 +26,7 @@ LOGS = {"s3": "s3:S3Log", "dynamodb": "dynamodb:DynamoLog", "firestore": "firest
 OPTIONS = {"region", "endpoint"}
 
 
-class Address(NamedTuple):
+class LogAddress(NamedTuple):
     kind: str
     name: str  # of the bucket, the table or the project
     prefix: str
@@ -34,7 +34,7 @@ class Address(NamedTuple):
     endpoint: str = ""
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str) -> LogAddress:
     parts = urlsplit(url)
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     if unknown := sorted(options.keys() - OPTIONS):
@@ -47,7 +47,7 @@ def address_of(url: str) -> Address:
             "The store's address has no name after ://.", fix=f"{parts.scheme}://NAME/PREFIX"
         )
     prefix = parts.path.strip("/")
-    return Address(parts.scheme, parts.netloc, f"{prefix}/" if prefix else "", **options)
+    return LogAddress(parts.scheme, parts.netloc, f"{prefix}/" if prefix else "", **options)
 
 
 def open_url(

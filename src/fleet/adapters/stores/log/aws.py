@@ -10,18 +10,18 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from botocore.session import get_session
 
-from fleet.domain.errors import Unavailable
+from fleet.domain.errors import StoreAway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fleet.adapters.stores.log.address import Address
+    from fleet.adapters.stores.log.address import LogAddress
 
 SECONDS = 10  # for one request
 TRIES = 3
 
 
-def make_client(service: str, address: Address, connections: int = 2) -> Any:
+def make_client(service: str, address: LogAddress, connections: int = 2) -> Any:
     config = Config(
         connect_timeout=SECONDS,
         read_timeout=SECONDS,
@@ -43,16 +43,16 @@ def code_of(error: ClientError) -> str:
 
 @contextmanager
 def reachable(service: str) -> Iterator[None]:
-    """Whatever the service or the way there refuses is `Unavailable`."""
+    """Whatever the service or the way there refuses is `StoreAway`."""
     try:
         yield
     except NoCredentialsError as error:
-        raise Unavailable(
+        raise StoreAway(
             f"There are no credentials for {service}.",
             fix="Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.",
         ) from error
     except (BotoCoreError, ClientError) as error:
-        raise Unavailable(
+        raise StoreAway(
             f"{service} refused or did not answer: {error}",
             fix="Check the store's address, the region, and what the credentials allow.",
         ) from error

@@ -9,9 +9,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.stores.log.aws import code_of, make_client, reachable
+from fleet.adapters.stores.log.parts import BlobParts, whole
 
 if TYPE_CHECKING:
-    from fleet.adapters.stores.log.address import Address
+    from fleet.adapters.stores.log.address import LogAddress
 
 ITEM_BYTES = 350_000  # an item may have 400 KB, its keys and names included
 ENTRIES = "entries"
@@ -21,7 +22,7 @@ PAGE = 100
 class DynamoLog:
     most = ITEM_BYTES
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: LogAddress) -> None:
         self._table = address.name
         self._prefix = address.prefix
         self._db: Any = make_client("dynamodb", address)
@@ -48,28 +49,39 @@ class DynamoLog:
         return entries
 
     def put(self, name: str, blob: bytes) -> None:
-        """In parts; the first one, which says how many there are, is written last."""
+        """Write in parts; the item that says how many there are comes last, then the old parts are deleted."""
         parts = [blob[at : at + ITEM_BYTES] for at in range(0, len(blob), ITEM_BYTES)] or [b""]
         mark = f"{name}/{os.urandom(8).hex()}"
+        old = self._parts(name)
         with reachable("DynamoDB"):
             for number, part in enumerate(parts):
                 self._db.put_item(TableName=self._table, Item=self._item(mark, number, part))
             self._db.put_item(
                 TableName=self._table, Item=self._item(name, 0, f"{len(parts)} {mark}".encode())
             )
+            for number in range(old.total):
+                key = self._key(old.mark, number)
+                self._db.delete_item(TableName=self._table, Key=key)
 
     def get(self, name: str) -> bytes | None:
+        return whole(lambda: self._parts(name), self._read_parts)
+
+    def _parts(self, name: str) -> BlobParts:
         index = self._items(name, -1, 1)
-        if not index:
-            return None
-        count, _, mark = index[0][1].decode().partition(" ")
-        return b"".join(body for _, body in self._items(mark, -1, int(count)))
+        count, _, mark = index[0][1].decode().partition(" ") if index else ("0", "", "")
+        return BlobParts(mark, int(count))
+
+    def _read_parts(self, parts: BlobParts) -> list[bytes]:
+        return [body for _, body in self._items(parts.mark, -1, parts.total)]
 
     def close(self) -> None:
         self._db.close()
 
     def _item(self, log: str, number: int, body: bytes) -> dict[str, Any]:
-        return {"log": {"S": self._prefix + log}, "n": {"N": str(number)}, "body": {"B": body}}
+        return {**self._key(log, number), "body": {"B": body}}
+
+    def _key(self, log: str, number: int) -> dict[str, Any]:
+        return {"log": {"S": self._prefix + log}, "n": {"N": str(number)}}
 
     def _items(self, log: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         items: list[tuple[int, bytes]] = []

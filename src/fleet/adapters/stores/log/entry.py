@@ -26,7 +26,7 @@ FIRST_FORMAT = 1  # of entries that every release reads: what came later is only
 KINDS: dict[str, Any] = {table: kind for kind, table in TABLES.items()}
 
 
-class Commit(NamedTuple):
+class LogCommit(NamedTuple):
     changes: Sequence[Change]
     events: Sequence[Event]
 
@@ -37,7 +37,7 @@ class Prune(NamedTuple):
     now: int
 
 
-Step = Commit | Prune | transfer.Step | forgetting.Step
+Step = LogCommit | Prune | transfer.Step | forgetting.Step
 LATER: dict[str, Any] = {
     "events": forgetting.DropEvents,
     "tasks": forgetting.DropTasks,
@@ -48,7 +48,7 @@ LATER: dict[str, Any] = {
 }
 
 
-class Entry(NamedTuple):
+class LogRecord(NamedTuple):
     """`ids`: by kind, the last id that was given."""
 
     steps: Sequence[Step] = ()
@@ -56,9 +56,9 @@ class Entry(NamedTuple):
     blob: str = ""  # the name of the blob that has the rest
 
 
-def pack(entry: Entry) -> bytes:
+def pack(entry: LogRecord) -> bytes:
     """Two packings of the same entry differ, so that a writer knows its own again."""
-    is_old = all(isinstance(step, Commit | Prune) for step in entry.steps)
+    is_old = all(isinstance(step, LogCommit | Prune) for step in entry.steps)
     data = {
         "format": FIRST_FORMAT if is_old else FORMAT,
         "mark": os.urandom(16).hex(),
@@ -69,7 +69,7 @@ def pack(entry: Entry) -> bytes:
     return zlib.compress(json.dumps(data, separators=(",", ":")).encode())
 
 
-def unpack(packed: bytes) -> Entry:
+def unpack(packed: bytes) -> LogRecord:
     try:
         data = json.loads(zlib.decompress(packed))
         if data["format"] > FORMAT:
@@ -77,7 +77,7 @@ def unpack(packed: bytes) -> Entry:
                 f"The log was written by a newer fleet (format {data['format']}).",
                 fix="Upgrade fleet on this machine.",
             )
-        return Entry([_read_step(step) for step in data["steps"]], data["ids"], data["blob"])
+        return LogRecord([_read_step(step) for step in data["steps"]], data["ids"], data["blob"])
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise BadStore(
             f"The log has an entry that this version of fleet cannot read ({error}).",
@@ -88,7 +88,7 @@ def unpack(packed: bytes) -> Entry:
 def _step(step: Step) -> dict[str, Any]:
     if isinstance(step, Prune):
         return {"prune": list(step)}
-    if not isinstance(step, Commit):
+    if not isinstance(step, LogCommit):
         name = next(name for name, kind in LATER.items() if isinstance(step, kind))
         return {"later": name, "given": list(step)}
     return {
@@ -110,7 +110,7 @@ def _read_step(step: dict[str, Any]) -> Step:
         made: Step = LATER[step["later"]](*step["given"])
         return made
     read_event = reader(Event, strict=True)
-    return Commit(
+    return LogCommit(
         [_read_change(*change) for change in step["changes"]],
         [read_event(event) for event in step["events"]],
     )

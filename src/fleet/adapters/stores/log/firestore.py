@@ -12,12 +12,13 @@ from google.auth.exceptions import GoogleAuthError
 from google.cloud import firestore
 from google.cloud.firestore_v1.base_query import FieldFilter
 
-from fleet.domain.errors import Unavailable
+from fleet.adapters.stores.log.parts import NO_PARTS, BlobParts, whole
+from fleet.domain.errors import StoreAway
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fleet.adapters.stores.log.address import Address
+    from fleet.adapters.stores.log.address import LogAddress
 
 DOCUMENT_BYTES = 900_000  # a document may have 1 MiB, its name and fields included
 SECONDS = 10.0  # for one request
@@ -27,7 +28,7 @@ EMULATOR = "FIRESTORE_EMULATOR_HOST"
 class FirestoreLog:
     most = DOCUMENT_BYTES
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: LogAddress) -> None:
         with reachable():
             credentials = AnonymousCredentials() if EMULATOR in os.environ else None
             self._db: Any = firestore.Client(project=address.name, credentials=credentials)
@@ -54,24 +55,34 @@ class FirestoreLog:
         return entries
 
     def put(self, name: str, blob: bytes) -> None:
-        """In parts; the document that says how many there are is written last."""
+        """Write in parts; the document that says how many there are comes last, then the old parts are deleted."""
         starts = range(0, len(blob) or 1, DOCUMENT_BYTES)
         parts = [blob[at : at + DOCUMENT_BYTES] for at in starts]
         mark = f"{name}-{os.urandom(8).hex()}"
+        old = self._parts(name)
         with reachable():
             for number, part in enumerate(parts):
                 self._blobs.document(f"{mark}-{number}").set({"body": part}, timeout=SECONDS)
-            about = {"parts": len(parts), "mark": mark}
-            self._blobs.document(name).set(about, timeout=SECONDS)
+            fields = {"parts": len(parts), "mark": mark}
+            self._blobs.document(name).set(fields, timeout=SECONDS)
+            for number in range(old.total):
+                self._blobs.document(f"{old.mark}-{number}").delete(timeout=SECONDS)
 
     def get(self, name: str) -> bytes | None:
+        return whole(lambda: self._parts(name), self._read_parts)
+
+    def _parts(self, name: str) -> BlobParts:
         with reachable():
-            about = self._blobs.document(name).get(timeout=SECONDS)
-            if not about.exists:
-                return None
-            names = [f"{about.get('mark')}-{number}" for number in range(about.get("parts"))]
-            parts = [self._blobs.document(part).get(timeout=SECONDS) for part in names]
-        return b"".join(part.get("body") for part in parts)
+            document = self._blobs.document(name).get(timeout=SECONDS)
+        return (
+            BlobParts(document.get("mark"), document.get("parts")) if document.exists else NO_PARTS
+        )
+
+    def _read_parts(self, parts: BlobParts) -> list[bytes]:
+        names = [f"{parts.mark}-{number}" for number in range(parts.total)]
+        with reachable():
+            documents = [self._blobs.document(name).get(timeout=SECONDS) for name in names]
+        return [document.get("body") for document in documents if document.exists]
 
     def close(self) -> None:
         self._db.close()
@@ -85,7 +96,7 @@ def reachable() -> Iterator[None]:
     try:
         yield
     except (GoogleAPIError, GoogleAuthError) as error:
-        raise Unavailable(
+        raise StoreAway(
             f"Firestore refused or did not answer: {error}",
             fix="Check GOOGLE_CLOUD_PROJECT and GOOGLE_APPLICATION_CREDENTIALS.",
         ) from error

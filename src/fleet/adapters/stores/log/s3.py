@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fleet.adapters.stores.log.aws import code_of, make_client, reachable
 
 if TYPE_CHECKING:
-    from fleet.adapters.stores.log.address import Address
+    from fleet.adapters.stores.log.address import LogAddress
 
 ABSENT = {"NoSuchKey", "404"}
 TAKEN = {"PreconditionFailed", "ConditionalRequestConflict"}
@@ -18,7 +18,7 @@ SIDE_BY_SIDE = 8  # entries that are read at the same time by one who is behind
 class S3Log:
     most = 64 << 20
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: LogAddress) -> None:
         self._bucket = address.name
         self._prefix = address.prefix
         self._s3: Any = make_client("s3", address, SIDE_BY_SIDE)

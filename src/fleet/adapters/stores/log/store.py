@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.adapters.stores import transfer
 from fleet.adapters.stores.forgetting import DropEvents, DropTasks, forget
-from fleet.adapters.stores.log.entry import Commit, Entry, Prune, pack, unpack
-from fleet.adapters.stores.migrations import LATEST
+from fleet.adapters.stores.log.entry import LogCommit, LogRecord, Prune, pack, unpack
+from fleet.adapters.stores.migrations import LATEST, refuse_half_copied
 from fleet.adapters.stores.sql import SqlStore
 from fleet.adapters.stores.sqlite import META, Sqlite
 from fleet.base.files import write_once
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fleet.adapters.stores.forgetting import Step as Forgetting
     from fleet.adapters.stores.log.entry import Step
     from fleet.adapters.stores.rows import Row
-    from fleet.adapters.stores.transfer import Holder
+    from fleet.adapters.stores.sql import Holder
     from fleet.domain.event import Event
     from fleet.domain.run import Run
     from fleet.domain.schedule import Claim
@@ -118,7 +118,7 @@ class LogStore(SqlStore):
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         return self._write(
-            lambda: super(LogStore, self).commit(changes, events), Commit(changes, events)
+            lambda: super(LogStore, self).commit(changes, events), LogCommit(changes, events)
         )
 
     def claim(self, claims: Sequence[Claim]) -> list[Run]:
@@ -157,7 +157,7 @@ class LogStore(SqlStore):
             try:
                 with self._transaction(alone=False):
                     made = act()
-                    self._send(Entry(steps, dict(self._last or {})))
+                    self._send(LogRecord(steps, dict(self._last or {})))
             except Taken:
                 self.catch_up()
             except Conflict:
@@ -174,7 +174,7 @@ class LogStore(SqlStore):
             with self._transaction(alone=alone) as steps:
                 yield
                 self._copy.refuse_spoiled()
-                entry = Entry(tuple(steps), dict(self._last or {}))
+                entry = LogRecord(tuple(steps), dict(self._last or {}))
                 if entry.steps or entry.ids:
                     self._send(entry)
         except Taken:
@@ -191,13 +191,13 @@ class LogStore(SqlStore):
             finally:
                 self._steps = None
 
-    def _apply_again(self, entry: Entry) -> None:
+    def _apply_again(self, entry: LogRecord) -> None:
         """After other hosts were faster: only if it is still right, and its ids are still free."""
         while True:
             before = [self._copy.counter(kind) for kind in entry.ids]
             self.catch_up()
             if [self._copy.counter(kind) for kind in entry.ids] != before:
-                raise Spoiled("Another machine was given the same ids at the same time.")
+                raise Spoiled("Another machine took the same ids at the same time.")
             try:
                 with self._transaction(alone=False):
                     self._replay(entry)
@@ -210,7 +210,7 @@ class LogStore(SqlStore):
                 ) from error
             return
 
-    def _send(self, entry: Entry) -> None:
+    def _send(self, entry: LogRecord) -> None:
         """The last act of a transaction on the copy: it is undone unless the log has it."""
         number = self._copy.counter(APPLIED) + 1
         self._copy.set_counter(APPLIED, number)
@@ -218,7 +218,7 @@ class LogStore(SqlStore):
         if len(packed) > self._log.most:
             name = f"large-{number}-{zlib.crc32(packed):08x}"
             self._log.put(name, packed)
-            packed = pack(Entry(blob=name))
+            packed = pack(LogRecord(blob=name))
         if not self._append(number, packed):
             raise Taken
         self._sent = number
@@ -245,7 +245,7 @@ class LogStore(SqlStore):
                 break
         self._looked_at = time.monotonic()
         if not self._copying:
-            transfer.refuse_half_copied(self._copy.meta(), "The store")
+            refuse_half_copied(self._copy.meta(), "The store")
         return count
 
     def _apply_all(self, entries: Sequence[tuple[int, bytes]]) -> int:
@@ -259,7 +259,7 @@ class LogStore(SqlStore):
                     count += 1
         return count
 
-    def _whole(self, packed: bytes) -> Entry:
+    def _whole(self, packed: bytes) -> LogRecord:
         entry = unpack(packed)
         if not entry.blob:
             return entry
@@ -271,12 +271,12 @@ class LogStore(SqlStore):
             )
         return unpack(blob)
 
-    def _replay(self, entry: Entry) -> None:
+    def _replay(self, entry: LogRecord) -> None:
         for step in entry.steps:
             match step:
                 case Prune():
                     super().prune(step.kind, step.team, now=step.now)
-                case Commit():
+                case LogCommit():
                     super().commit(step.changes, step.events)
                 case DropEvents() | DropTasks():
                     forget(self._copy, step)

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-LATEST = 7
+COPYING = "copying"  # the row of `meta` with the mark
+LATEST = 8
 # A fleet that knows only an older schema may still use this one, if it knows at least these. Lower
 # them, or leave them, when a migration only adds what such a fleet does not look at.
 WRITES = 7
@@ -69,3 +70,16 @@ def carry_over(number: int, dialect: str, execute: Callable[..., Any]) -> None:
 
         found_by.fill(execute)
         execute(found_by.GUARD[dialect])
+    if number == 8:
+        from fleet.adapters.stores.migrations import asks  # noqa: PLC0415  # as above
+
+        asks.keep(execute, dialect)
+
+
+def refuse_half_copied(meta: Mapping[str, str], name: str) -> None:
+    if COPYING in meta:
+        raise BadStore(
+            f"{name} is half-copied: `fleet store copy` to it was interrupted, or still goes on.",
+            fix="Run the same `fleet store copy FROM TO` again: it starts afresh.",
+            code="half_copied",
+        )

@@ -22,6 +22,9 @@ NUMBERS = {
     "pending",
     "until",
 }
+PARAMETER = re.compile(r"(?<!:):([a-z]\w*)")
+WAKE_MILLISECONDS = 100  # at least, between two times that anybody wakes those who wait
+CLAIM_EVENT = ("type", "version", "actor", "at", "data")  # its task and run are those of the claim
 OFTEN = ("task", "run", "progress", "message", "slots")  # what is written often is looked for first
 
 
@@ -38,8 +41,10 @@ def functions(schema: str) -> str:
     statement = statements()
     parts = {
         "writes": _writes(),
-        "task_update": _typed("task", statement["task_update_any"]) + ";",
-        "run_insert": _typed("run", statement["run_insert"]) + ";",
+        "given": ", ".join(f"{name} {kind}" for name, kind in _claim_columns().items()),
+        "task_updates": _of_claims("task", statement["task_update_any"]),
+        "run_inserts": _of_claims("run", statement["run_insert"]),
+        "apart": str(WAKE_MILLISECONDS),
     }
     text = _template()
     for name, made in parts.items():
@@ -79,12 +84,38 @@ def _typed(table: str, sql: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         name = match[1]
-        is_number = name in NUMBERS or (table, name) == ("message", "task")
-        return f"(w -> '{name}')::bigint" if is_number else f"(w ->> '{name}')"
+        return f"(w -> '{name}')::bigint" if _is_number(table, name) else f"(w ->> '{name}')"
 
-    return re.sub(
-        r"(?<!:):([a-z]\w*)", value, re.sub(r"^--.*$", "", sql, flags=re.MULTILINE).strip()
-    )
+    return PARAMETER.sub(value, _plain(sql))
+
+
+def _claim_columns() -> dict[str, str]:
+    """What `claim` is given of each claim, with its type in SQL."""
+    statement = statements()
+    columns = {"n": "int", "places": "int[]", "most": "int[]"}
+    for table, sql in (("task", statement["task_update_any"]), ("run", statement["run_insert"])):
+        for name in sorted(set(PARAMETER.findall(_plain(sql)))):
+            columns[f"{table}_{name}"] = "bigint" if _is_number(table, name) else "text"
+    return columns | {
+        f"event_{name}": "bigint" if name in {"version", "at"} else "text" for name in CLAIM_EVENT
+    }
+
+
+def _of_claims(table: str, sql: str) -> str:
+    """The same statement for all claims in `x`."""
+    many = PARAMETER.sub(rf"x.{table}_\1", _plain(sql))
+    if many.startswith("UPDATE"):
+        return many.replace("WHERE", "FROM x WHERE", 1)
+    return re.sub(r"VALUES \((.*?)\)", r"SELECT \1 FROM x", many, flags=re.DOTALL)
+
+
+def _plain(sql: str) -> str:
+    """Without comments."""
+    return re.sub(r"^--.*$", "", sql, flags=re.MULTILINE).strip()
+
+
+def _is_number(table: str, name: str) -> bool:
+    return name in NUMBERS or (table, name) == ("message", "task")
 
 
 TABLE = "|".join(

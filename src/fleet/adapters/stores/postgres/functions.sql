@@ -9,11 +9,15 @@
 -- lower one may still come, so until its end each writer shows, as an advisory lock, the number below
 -- which none of its own will be. Unlike the oldest transaction of the snapshot, that is not held up
 -- by other programs on the same server.
-CREATE FUNCTION {s}.draw_{v}(p_events jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION {s}.announce_{v}() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(
     hashtext('{s}.event') & 2147483647,
     (SELECT (last_value + is_called::int) & 2147483647 FROM {s}.event_number)::int);
+END $$;
+CREATE FUNCTION {s}.draw_{v}(p_events jsonb) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM {s}.announce_{v}();
   INSERT INTO {s}.event (number, type, version, task, run, actor, at, data)
   SELECT nextval('{s}.event_number'), e.type, e.version, e.task, e.run, e.actor, e.at, e.data
   FROM jsonb_to_recordset(p_events) AS e(
@@ -63,7 +67,9 @@ END $$;
 -- `writes`: each with the name of its statement and its values. `tasks`: what each written task waits
 -- for, and whether it is done. `locks`: tasks that the commit relies on. `recount`: tasks of questions.
 -- `words`: tasks whose words are to be indexed. The error FL001 has the number of the stale write.
-CREATE FUNCTION {s}.commit_{v}(p jsonb) RETURNS void LANGUAGE plpgsql SET lock_timeout = '10s' AS $$
+-- `quiet`: nobody waits for what it writes. Returns whether this writer is to wake those who wait.
+CREATE FUNCTION {s}.commit_{v}(p jsonb) RETURNS boolean
+LANGUAGE plpgsql SET lock_timeout = '10s' SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   locks bigint[] := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(p -> 'locks'));
   stale bigint[] := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(p -> 'recount'));
@@ -125,111 +131,135 @@ BEGIN
     WHERE seq = ANY(stale);
   END IF;
   IF p ? 'events' THEN PERFORM {s}.draw_{v}(p -> 'events'); END IF;
+  IF p ? 'quiet' THEN RETURN false; END IF;
+  RETURN {s}.is_wake_due_{v}();
 END $$;
 
--- Which tasks a host is deciding about at this moment. Only a hint, so that hosts that look at once
--- look at different tasks: it is lost in a crash, and nobody waits for what stands in it.
-CREATE UNLOGGED TABLE IF NOT EXISTS {s}.offer (seq bigint PRIMARY KEY, host text NOT NULL, until bigint NOT NULL);
-CREATE INDEX IF NOT EXISTS offer_host ON {s}.offer (host);
+-- Which tasks each host is deciding about at this moment. Only a hint, so that hosts that look at once
+-- look at different tasks: it is lost in a crash, and nobody waits for what stands in it. A row for
+-- each host, written in place: rows for each task would leave an index full of dead entries.
+CREATE UNLOGGED TABLE IF NOT EXISTS {s}.offered
+  (host text PRIMARY KEY, tasks bigint[] NOT NULL, until bigint NOT NULL) WITH (fillfactor = 30);
 
 -- The first tasks that could start now, and that no other host is deciding about; if those are fewer
--- than `limit`, the others too. Joins are made row by row: the first rows are all that is wanted.
-CREATE FUNCTION {s}.offer_{v}(p jsonb) RETURNS TABLE (version bigint, body text)
-LANGUAGE plpgsql SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+-- than `limit`, the others too. And the slots of these `names`.
+CREATE FUNCTION {s}.offer_{v}(p jsonb) RETURNS TABLE (is_task boolean, version bigint, body text)
+LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   most int := (p -> 'limit')::int;
   me text := p ->> 'host';
   now bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
-  given int := 0;
-  t record;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  FOR t IN
-    SELECT first.seq, first.version, first.body FROM (
+  RETURN QUERY
+  WITH given AS MATERIALIZED (
+    SELECT seq, version, body FROM (
       SELECT seq, version, body, priority, created_at FROM {s}.task WHERE ready = 1 AND not_before = 0
       ORDER BY priority, created_at, seq LIMIT 2000) AS first
-    WHERE NOT EXISTS (
-      SELECT 1 FROM {s}.offer WHERE offer.seq = first.seq AND offer.until > now AND offer.host <> me)
-    ORDER BY first.priority, first.created_at, first.seq
-  LOOP
-    INSERT INTO {s}.offer (seq, host, until) VALUES (t.seq, me, now + 2000000)
-    ON CONFLICT (seq) DO UPDATE SET host = me, until = now + 2000000
-      WHERE offer.until <= now OR offer.host = me;
-    CONTINUE WHEN NOT FOUND;
-    version := t.version;
-    body := t.body;
-    RETURN NEXT;
-    given := given + 1;
-    EXIT WHEN given >= most;
-  END LOOP;
-  IF given < most THEN
-    RETURN QUERY SELECT version, body FROM {s}.task WHERE ready = 1 AND not_before = 0
-      ORDER BY priority, created_at, seq LIMIT most;
-  END IF;
-  RETURN QUERY SELECT version, body FROM {s}.task
+    WHERE seq NOT IN (SELECT unnest(tasks) FROM {s}.offered WHERE until > now AND host <> me)
+    ORDER BY priority, created_at, seq LIMIT most),
+  noted AS (
+    INSERT INTO {s}.offered (host, tasks, until)
+    SELECT me, coalesce(array_agg(seq), '{}'), now + 2000000 FROM given
+    ON CONFLICT (host) DO UPDATE SET tasks = excluded.tasks, until = excluded.until)
+  SELECT true, version, body FROM given
+  UNION ALL
+  (SELECT true, version, body FROM {s}.task
+    WHERE ready = 1 AND not_before = 0 AND (SELECT count(*) FROM given) < most
+    ORDER BY priority, created_at, seq LIMIT most)
+  UNION ALL
+  (SELECT true, version, body FROM {s}.task
     WHERE ready = 1 AND not_before > 0 AND not_before <= (p -> 'now')::bigint
-    ORDER BY priority, created_at, seq LIMIT most;
+    ORDER BY priority, created_at, seq LIMIT most)
+  UNION ALL
+  SELECT false, version, body FROM {s}.slots
+    WHERE id IN (SELECT jsonb_array_elements_text(p -> 'names'));
 END $$;
 
 -- Of these claims, in their order, those whose task is as it was read, that no other host is just
--- taking, and in whose slots there is room. Returns which.
-CREATE FUNCTION {s}.claim_{v}(p jsonb) RETURNS SETOF int LANGUAGE plpgsql SET lock_timeout = '10s' AS $$
+-- taking, and in whose slots there is room. Each has its number `n`, what is written of its task, its
+-- run and its event, and of each slot that it takes the place in `names` and how many may hold it.
+-- Returns which, and -1 when this writer is to wake those who wait.
+CREATE FUNCTION {s}.claim_{v}(p jsonb) RETURNS SETOF int
+LANGUAGE plpgsql SET lock_timeout = '10s' SET plan_cache_mode = force_generic_plan
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
 DECLARE
-  names text[] := ARRAY(SELECT DISTINCT key FROM jsonb_array_elements(p -> 'claims') AS c,
-    LATERAL jsonb_object_keys(c -> 'room') AS key ORDER BY key);
-  rows jsonb := '{}';
-  holders jsonb;
-  events jsonb := '[]';
-  c jsonb;
-  w jsonb;
-  slot record;
-  n int := -1;
+  names text[] := ARRAY(SELECT jsonb_array_elements_text(p -> 'names'));
+  held int[];
+  tasks bigint[] := '{}';
+  taken int[] := '{}';
+  is_full boolean;
+  c record;
 BEGIN
-  DELETE FROM {s}.offer WHERE host = p ->> 'host';
-  IF p ? 'old' THEN DELETE FROM {s}.offer WHERE until < (p -> 'old')::bigint; END IF;
-  INSERT INTO {s}.slots (id, version, body)
-  SELECT name, 1, jsonb_build_object('id', name)::text FROM unnest(names) AS name
-  WHERE NOT EXISTS (SELECT 1 FROM {s}.slots WHERE id = name) ON CONFLICT DO NOTHING;
-  FOR slot IN SELECT id, body FROM {s}.slots WHERE id = ANY(names) ORDER BY id FOR NO KEY UPDATE LOOP
-    rows := rows || jsonb_build_object(slot.id, coalesce(slot.body::jsonb -> 'holders', '[]'));
+  IF p ? 'left' THEN UPDATE {s}.offered SET until = 0 WHERE host = p ->> 'left'; END IF;
+  IF p ? 'old' THEN DELETE FROM {s}.offered WHERE until < (p -> 'old')::bigint; END IF;
+  LOOP  -- they are in their order, so two claims lock them in one
+    held := ARRAY(
+      SELECT jsonb_array_length(coalesce(body::jsonb -> 'holders', '[]')) FROM {s}.slots
+      WHERE id = ANY(names) ORDER BY id COLLATE "C" FOR NO KEY UPDATE);
+    EXIT WHEN cardinality(held) = cardinality(names);
+    INSERT INTO {s}.slots (id, version, body)
+    SELECT wanted, 1, jsonb_build_object('id', wanted)::text FROM unnest(names) AS wanted
+    ON CONFLICT DO NOTHING;
   END LOOP;
-  holders := rows;
-  FOR c IN SELECT value FROM jsonb_array_elements(p -> 'claims') LOOP
-    n := n + 1;
-    CONTINUE WHEN EXISTS (SELECT 1 FROM jsonb_each_text(c -> 'room') AS r
-      WHERE jsonb_array_length(holders -> r.key) >= r.value::int);
-    CONTINUE WHEN EXISTS (SELECT 1 FROM {s}.run WHERE seq = (c -> 'run' -> 'seq')::bigint);
-    w := c -> 'task';
-    PERFORM 1 FROM {s}.task WHERE seq = (w -> 'seq')::bigint AND id = w ->> 'id'
-      AND version = (w -> 'version')::bigint AND ready = 1 FOR UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND;
-    {task_update}
-    w := c -> 'run';
-    {run_insert}
-    FOR slot IN SELECT key FROM jsonb_object_keys(c -> 'room') AS key LOOP
-      holders := jsonb_set(holders, ARRAY[slot.key], (holders -> slot.key) || (w -> 'id'));
+  FOR c IN
+    SELECT x.n, x.task_seq, x.places, x.most FROM jsonb_to_recordset(p -> 'claims') AS x(
+      n int, places int[], most int[], task_seq bigint, task_id text, task_version bigint, run_seq bigint)
+    JOIN {s}.task ON task.seq = x.task_seq AND task.id = x.task_id AND task.version = x.task_version
+      AND task.ready = 1
+    WHERE NOT EXISTS (SELECT 1 FROM {s}.run WHERE run.seq = x.run_seq)
+    ORDER BY x.n FOR UPDATE OF task SKIP LOCKED
+  LOOP
+    is_full := false;
+    FOR i IN 1 .. cardinality(c.places) LOOP
+      is_full := is_full OR held[c.places[i]] >= c.most[i];
     END LOOP;
-    events := events || (c -> 'event');
-    RETURN NEXT n;
+    CONTINUE WHEN is_full OR c.task_seq = ANY(tasks);
+    FOR i IN 1 .. cardinality(c.places) LOOP
+      held[c.places[i]] := held[c.places[i]] + 1;
+    END LOOP;
+    tasks := tasks || c.task_seq;
+    taken := taken || c.n;
+    RETURN NEXT c.n;
   END LOOP;
-  UPDATE {s}.slots SET version = version + 1,
-    body = (body::jsonb || jsonb_build_object('holders', holders -> id))::text
-  WHERE id = ANY(names) AND holders -> id <> rows -> id;
-  IF events <> '[]' THEN PERFORM {s}.draw_{v}(events); END IF;
+  IF taken = '{}' THEN RETURN; END IF;
+  PERFORM {s}.announce_{v}();
+  WITH x AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset(p -> 'claims') AS x({given}) WHERE n = ANY(taken)),
+  running AS ({task_updates}),
+  started AS ({run_inserts}),
+  filled AS (
+    UPDATE {s}.slots SET version = version + 1, body = (body::jsonb || jsonb_build_object('holders',
+      coalesce(body::jsonb -> 'holders', '[]') || added.runs))::text
+    FROM (SELECT names[place] AS name, jsonb_agg(run_id ORDER BY n) AS runs
+      FROM x, unnest(places) AS place GROUP BY place) AS added
+    WHERE slots.id = added.name)
+  INSERT INTO {s}.event (number, type, version, task, run, actor, at, data)
+  SELECT nextval('{s}.event_number'), event_type, event_version, task_id, run_id, event_actor, event_at,
+    event_data
+  FROM (SELECT * FROM x ORDER BY n) AS in_turn;
+  IF {s}.is_wake_due_{v}() THEN RETURN NEXT -1; END IF;
 END $$;
 
 -- Those who wait learn that there is something new. For itself: a NOTIFY within a commit would make
 -- all commits wait for each other's disk. And rarely: all listeners are told, and all writers who tell
--- wait for each other. The sequence has the time of the last one, in milliseconds. False: too soon.
+-- wait for each other. The sequence has the time of the last one, in milliseconds. Of all writers of
+-- a moment one is told that it should wake them: it has taken the time, and calls `wake`.
 CREATE SEQUENCE IF NOT EXISTS {s}.woke_at;
-CREATE FUNCTION {s}.wake_{v}(p_channel text, p_apart int) RETURNS boolean LANGUAGE plpgsql AS $$
+CREATE FUNCTION {s}.is_wake_due_{v}() RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   now bigint := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
 BEGIN
-  IF (SELECT abs(now - last_value) < p_apart FROM {s}.woke_at) THEN RETURN false; END IF;
-  PERFORM set_config('synchronous_commit', 'off', true);
+  IF abs(now - (SELECT last_value FROM {s}.woke_at)) < {apart} THEN RETURN false; END IF;
   PERFORM setval('{s}.woke_at', now);
+  RETURN true;
+END $$;
+CREATE FUNCTION {s}.wake_{v}(p_channel text, p_is_due boolean) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT p_is_due AND NOT {s}.is_wake_due_{v}() THEN RETURN false; END IF;
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM pg_notify(p_channel, '');
   RETURN true;
 END $$;

@@ -21,11 +21,11 @@ from fleet.adapters.stores.migrations import (
     migration,
     only_readable,
     ranges,
+    refuse_half_copied,
 )
-from fleet.adapters.stores.postgres.functions import functions, mark, qualified
+from fleet.adapters.stores.postgres.functions import WAKE_MILLISECONDS, functions, mark, qualified
 from fleet.adapters.stores.sql import split_script
-from fleet.adapters.stores.transfer import refuse_half_copied
-from fleet.domain.errors import BadInput, BadStore, Spoiled, TooSlow, Unavailable
+from fleet.domain.errors import BadInput, BadStore, Spoiled, StoreAway, TooSlow
 from fleet.domain.search import stands_for_longer
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ SESSION = {
 STOPPED = "900ms"  # a client that says nothing in the middle of `together` for so long is given up
 STALE = "FL001"  # what our functions raise
 TRIES = 5  # of a commit that the server ended because two waited for each other
-WAKE_SECONDS = 0.1  # at least, between two times that this process wakes the others
 FLOOR = 1.0  # seconds; whoever waits looks so often, whether or not it is woken
 CLOCK_SECONDS = 10.0  # between two looks at the server's clock
 STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # it counts while we sleep, too
@@ -81,7 +80,7 @@ NETWORK = {
 }
 
 
-class _Unreachable(Unavailable):
+class _Unreachable(StoreAway):
     """Its message names the address and the user, which are not for everybody."""
 
     public = "The store cannot be reached."
@@ -157,7 +156,7 @@ class Session:
         self._alone = True
         self._spoiled = False
         self._channel = f"fleet_{schema}"[:63]
-        self._woke_at, self._owes_wake = -math.inf, False
+        self._woke_at, self._owes_wake, self._is_due = -math.inf, False, False
         self._clock: tuple[int, int] | None = None  # the server's time, and ours then
         self._connect()
         if migrate:
@@ -314,22 +313,27 @@ class Session:
             self._spoiled = True
             raise
 
-    def wake(self) -> None:
-        """Those who wait learn of what was written; of several writes soon after another, once."""
+    def wake(self, *, is_due: bool | None = None) -> None:
+        """Those who wait learn of what was written; of several writes soon after another, once.
+
+        `is_due`: whether the server has chosen this writer to wake them now, if it was asked.
+        """
         self._owes_wake = True
-        if not self._depth:
+        self._is_due = self._is_due or bool(is_due)
+        if is_due is not False and not self._depth:
             self._pay_wake()
 
     def _pay_wake(self) -> None:
         """At most ten times a second, here and in all; what comes too soon is owed till the next write or wait."""
         now = time.monotonic()
-        if not self._owes_wake or now - self._woke_at < WAKE_SECONDS:
+        too_soon = not self._is_due and now - self._woke_at < WAKE_MILLISECONDS / 1000
+        if not self._owes_wake or too_soon:
             return
         self._woke_at = now
-        sql = f"SELECT {self.function('wake')}(%s, {round(WAKE_SECONDS * 1000)})".encode()
+        sql = f"SELECT {self.function('wake')}(%s, %s)".encode()
         with suppress(psycopg.Error):  # they look by themselves, too
-            ((sent,),) = self._db.execute(sql, [self._channel]).fetchall()
-            self._owes_wake = not sent
+            ((sent,),) = self._db.execute(sql, [self._channel, self._is_due]).fetchall()
+            self._owes_wake, self._is_due = not sent, False
 
     def change(self, sql: str, values: Mapping[str, Any]) -> int:
         return self._execute(sql, values).rowcount
@@ -454,7 +458,7 @@ class Session:
         if self._room is None or self._has_room:
             return
         if not self._room.acquire(timeout=ROOM_SECONDS):
-            raise Unavailable(
+            raise StoreAway(
                 "All connections to the store that this process may open are in use.",
                 fix="Raise `store.pool_size` (POSTGRESQL_POOL_SIZE).",
             )
@@ -471,7 +475,7 @@ class Session:
             raise Stalled("it is too late to ask")
         if self._db.closed:
             if self._depth:
-                raise Unavailable("The store did not answer: the connection was lost.")
+                raise StoreAway("The store did not answer: the connection was lost.")
             self._connect()
         if self._seconds and self._seconds != self._timeout and not self.is_pooled:
             milliseconds = str(self._milliseconds())  # the server ends what nobody waits for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.stores.postgres.session import SEQUENCES, Session, Stale
@@ -20,9 +19,9 @@ from fleet.adapters.stores.rows import (
 from fleet.adapters.stores.sql import Queries, in_turn, record_of
 from fleet.domain.event import Kind
 from fleet.domain.message import Message, MessageKind
-from fleet.domain.run import Host, Progress
+from fleet.domain.run import Host, Progress, Slots
 from fleet.domain.task import Task, TaskState
-from fleet.ports import Put, Totals
+from fleet.ports import Offer, Put, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -75,6 +74,7 @@ class PostgresStore(Queries):
     def __init__(self, session: Session, *, taken: Callable[[str], bool] | None = None) -> None:
         super().__init__(taken=taken)
         self._db = session
+        self._offered: set[str] = set()  # the tasks that this host was shown last
         self._tidied = 0  # when offers to hosts that are gone were removed
 
     @contextmanager
@@ -84,41 +84,45 @@ class PostgresStore(Queries):
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         writes = sorted((write(change) for change in changes), key=_lock_order)
+        quiet = not events and all(isinstance(change.record, QUIET) for change in changes)
         try:
-            self._db.call("commit", _payload(writes, events))
+            ((is_due,),) = self._db.call("commit", _payload(writes, events, quiet=quiet))
         except Stale as stale:
             raise changed(writes[stale.number].record) from None
-        if events or not all(isinstance(change.record, QUIET) for change in changes):
-            self._db.wake()
+        if not quiet:
+            self._db.wake(is_due=is_due)
         return [written(c.record) for c in changes if isinstance(c, Put)]
 
     def claim(self, claims: Sequence[Claim]) -> list[Run]:
         if not claims:
             return []
-        parts = [
-            {
-                "task": write(Put(one.task)).values,
-                "run": write(Put(one.run)).values,
-                "event": event_values(one.event),
-                "room": dict(one.room),
-            }
-            for one in claims
-        ]
-        given: dict[str, Any] = {"claims": parts, "host": claims[0].run.host}
+        names = sorted({name for one in claims for name in one.room})
+        number_of = {name: n for n, name in enumerate(names, 1)}  # PostgreSQL counts from 1
+        given: dict[str, Any] = {
+            "names": names,
+            "claims": [_claim_part(n, one, number_of) for n, one in enumerate(claims)],
+        }
+        if self._offered - {one.task.id for one in claims}:
+            given["left"] = claims[0].run.host  # the rest is free for others
+        self._offered = set()
         at = max(one.run.claimed_at for one in claims)
         if at - self._tidied > FORGOTTEN:
             self._tidied = at
             given["old"] = at - FORGOTTEN
-        made = [claims[n].run for (n,) in self._db.call("claim", _dumps(given))]
+        numbers = [n for (n,) in self._db.call("claim", _dumps(given))]
+        made = [written(claims[n].run) for n in numbers if n >= 0]
         if made:
-            self._db.wake()
-        return [replace(run, version=1) for run in made]
+            self._db.wake(is_due=numbers[-1] < 0)
+        return made
 
-    def candidates(self, *, now: int, limit: int, host: str = "") -> list[Task]:
-        if not host:
-            return super().candidates(now=now, limit=limit)
-        rows = self._db.call("offer", _dumps({"host": host, "limit": limit, "now": now}))
-        return in_turn((record_of(Task, version, body) for version, body in rows), limit)
+    def offer(self, host: str, *, now: int, limit: int, names: Sequence[str] = ()) -> Offer:
+        given = {"host": host, "limit": limit, "now": now, "names": list(names)}
+        rows = self._db.call("offer", _dumps(given))
+        tasks = (record_of(Task, version, body) for is_task, version, body in rows if is_task)
+        slots = (record_of(Slots, version, body) for is_task, version, body in rows if not is_task)
+        offer = Offer(in_turn(tasks, limit), {row.id: row for row in slots})
+        self._offered = {task.id for task in offer.tasks}
+        return offer
 
     def index_words(self, limit: int = 1000) -> int:
         rows = self._db.rows(self._sql["unsearched"], {"limit": limit})
@@ -176,7 +180,7 @@ def _lock_order(each: Write) -> tuple[int, str, int, str]:
     return TABLE_ORDER.get(table, 2), table, each.values["seq"], each.record.id
 
 
-def _payload(writes: Sequence[Write], events: Sequence[Event]) -> str:
+def _payload(writes: Sequence[Write], events: Sequence[Event], *, quiet: bool) -> str:
     """What the function `commit` is given."""
     puts = [w for w in writes if isinstance(w.record, Task) and _is_put(w)]
     asking = [w.record for w in writes if _is_question(w.record)]
@@ -191,9 +195,21 @@ def _payload(writes: Sequence[Write], events: Sequence[Event]) -> str:
         "recount": sorted(recount),
         "words": fresh,
         "events": [event_values(fact) for fact in events],
+        "quiet": quiet,
     }
     needed = {"writes", "tasks", "locks", "recount"}
     return _dumps({name: part for name, part in parts.items() if part or name in needed})
+
+
+def _claim_part(n: int, claim: Claim, number_of: dict[str, int]) -> dict[str, Any]:
+    parts = {
+        "task": write(Put(claim.task)).values,
+        "run": write(Put(claim.run)).values,
+        "event": event_values(claim.event),
+    }
+    flat = {f"{part}_{k}": value for part, values in parts.items() for k, value in values.items()}
+    places = [number_of[name] for name in claim.room]
+    return {"n": n, "places": places, "most": list(claim.room.values()), **flat}
 
 
 def _is_put(each: Write) -> bool:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from fleet.app.retention import EVENTS_A_ROUND, OldHistory
 from fleet.domain.data import dataclass
-from fleet.domain.errors import Refused, Unavailable
+from fleet.domain.errors import BadInput, Refused, Unavailable
 from fleet.domain.record_json import changed
 from fleet.ports import LandingQuery
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from fleet.app.app import App
     from fleet.domain.task import Task
     from fleet.ports import Store
 
@@ -35,6 +36,17 @@ class Archived:
     tasks: tuple[str, ...] = ()
     events: int = 0
     forgotten: tuple[str, ...] = ()
+
+
+def archive(app: App, file: Path, *, days: float | None, prune: bool) -> Archived:
+    """Archive what is older than so many days, else than `retention.tasks`."""
+    days = app.loaded.settings.retention.tasks or None if days is None else days
+    if days is None:
+        raise BadInput(
+            "`retention.tasks` is 0, so no task is ever old enough to archive.",
+            fix="Give --days N.",
+        )
+    return write_archive(app.store, file, days=days, prune=prune)
 
 
 def write_archive(store: Store, file: Path, *, days: float, prune: bool) -> Archived:
@@ -76,10 +88,10 @@ def _forget(store: Store, tasks: list[Task], upto: int) -> tuple[str, ...]:
     """Exactly what was written: leaves first, so that nothing refers to the others any more."""
     while upto and store.forget_events(upto=upto, limit=EVENTS_A_ROUND):
         pass
-    gone: list[str] = []
-    while some := store.forget_tasks([task for task in tasks if task.id not in gone]):
-        gone += some
-    return tuple(gone)
+    forgotten: list[str] = []
+    while some := store.forget_tasks([task for task in tasks if task.id not in forgotten]):
+        forgotten += some
+    return tuple(forgotten)
 
 
 def _of_task(store: Store, task: Task) -> Iterator[tuple[str, Any]]:
@@ -95,7 +107,7 @@ def _of_task(store: Store, task: Task) -> Iterator[tuple[str, Any]]:
 
 
 def _events(store: Store, upto: int) -> Iterator[tuple[str, Any]]:
-    """Those up to this number; events of a task may so be in the file twice, with one number."""
+    """The events up to this number; one of a task may be in the file twice, with one number."""
     after = store.first_event() - 1
     while upto and (page := store.events(after=after, before=upto + 1, limit=EVENTS_A_ROUND)):
         yield from (("event", event) for event in page)
@@ -112,7 +124,7 @@ def _write(lines: IO[bytes], records: Iterator[tuple[str, Any]]) -> int:
 
 
 def _compression(file: Path) -> tuple[str, Callable[[IO[bytes]], Any]]:
-    """By the end of the name: `.zst` where Python has it (3.14), else gzip; `.jsonl`: none."""
+    """The compression, by the end of the name: `.zst` where Python has it (3.14), else gzip; `.jsonl`: none."""
     if file.suffix == ".jsonl":
         return "none", nullcontext
     if file.suffix == ".zst":
@@ -129,7 +141,7 @@ def _compression(file: Path) -> tuple[str, Callable[[IO[bytes]], Any]]:
 
 
 def _new(part: Path) -> IO[bytes]:
-    """Only its owner can read it: it has every prompt and message."""
+    """Make the file, readable by its owner alone: it has every prompt and message."""
     flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW
     return os.fdopen(os.open(part, flags, 0o600), "wb")
 

@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fleet.adapters.stores.migrations import LATEST, READS, UPGRADE, WRITES, may_write
-from fleet.app.stores import check_backend, the_kind
+from fleet.app.store.open import check_backend, the_kind
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fleet.app import App
+    from fleet.app.app import App
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,14 @@ class Schema:
     @property
     def is_behind(self) -> bool:
         return 0 < self.schema < self.known
+
+
+def schema_of(app: App, *, migrate: bool = False) -> tuple[Schema, str, str]:
+    """The store's schema, what that means, and the next step."""
+    if migrate and look_at(app).is_behind:
+        app.another_store().close()
+    schema = look_at(app)
+    return (schema, *sentence(schema))
 
 
 def look_at(app: App) -> Schema:

@@ -16,12 +16,12 @@ from fleet.adapters.stores.transfer import (
     Finish,
     Load,
     Recount,
-    Tally,
+    TableTally,
     batches,
     tallies,
 )
 from fleet.app.server_process import serving_pid
-from fleet.app.stores import open_store
+from fleet.app.store.open import open_store
 from fleet.config.keys.kinds import Wrong, take
 from fleet.config.keys.table import KEYS
 from fleet.config.keys.values import final
@@ -33,9 +33,8 @@ from fleet.domain.hosts.state import UP, state_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fleet.adapters.stores.sql import Queries
-    from fleet.adapters.stores.transfer import Holder
-    from fleet.app import App
+    from fleet.adapters.stores.sql import Holder, Queries
+    from fleet.app.app import App
 
 FORCE = "or copy it as it is now: --force"
 
@@ -52,7 +51,7 @@ class Copied:
 def copy_between(
     app: App, source: str, target: str, *, force: bool, progress: Callable[[str, int], None]
 ) -> Copied:
-    """By addresses, as a person types them."""
+    """Copy a store to another one; both by addresses as a person types them."""
     schema = app.loaded.settings.store.schema
     from_url, to_url = _address(app, "FROM", source), _address(app, "TO", target)
     if from_url == to_url:
@@ -65,7 +64,7 @@ def copy_between(
         folders = (Path(scratch, str(n)) for n in count())
 
         def opens() -> Queries:
-            """From the service itself, not from a copy that this machine has."""
+            """Open the service itself, not the copy that this machine has of it."""
             return open_store(to_url, copies=next(folders), copying=True, schema=schema)  # type: ignore[return-value]  # every kind is
 
         with closing(open_store(from_url, copies=app.home.path / "copies", schema=schema)) as old:
@@ -146,14 +145,14 @@ def _refuse_work(source: Queries) -> None:
 
 def _fill(
     db: Holder, target: Queries, mark: str, progress: Callable[[str, int], None]
-) -> tuple[dict[str, Tally], int]:
+) -> tuple[dict[str, TableTally], int]:
     """What the source tallied, and the number of its last event."""
-    tallied: dict[str, Tally] = {}
+    tallied: dict[str, TableTally] = {}
     pages: list[tuple[int, int]] = []
     last = 0
     for table, rows in batches(db):
         target.transfer(Load(mark, table, rows))
-        tallied[table] = tallied.get(table, Tally()).plus(rows)
+        tallied[table] = tallied.get(table, TableTally()).plus(rows)
         if table == "task":
             pages.append((seq_of(rows[0][0]), seq_of(rows[-1][0])))
         if table == EVENT:
@@ -164,7 +163,7 @@ def _fill(
     return tallied, last
 
 
-def _compare(tallied: Mapping[str, Tally], opens: Callable[[], Queries]) -> None:
+def _compare(tallied: Mapping[str, TableTally], opens: Callable[[], Queries]) -> None:
     """Read the target once more, and from the service itself."""
     other = opens()
     try:
@@ -175,21 +174,21 @@ def _compare(tallied: Mapping[str, Tally], opens: Callable[[], Queries]) -> None
     wrong = sorted(name for name in {*tallied, *copied} if tallied.get(name) != copied.get(name))
     if wrong:
         raise BadStore(
-            f"The target does not tell the same as the source: {_differences(wrong, tallied, copied)}.",
+            f"The copy differs from the source: {_differences(wrong, tallied, copied)}.",
             fix="It stays half-copied, and the source is as it was. Run the command again.",
         )
 
 
 def _differences(
-    names: Sequence[str], tallied: Mapping[str, Tally], copied: Mapping[str, Tally]
+    names: Sequence[str], tallied: Mapping[str, TableTally], copied: Mapping[str, TableTally]
 ) -> str:
-    def count(tallies: Mapping[str, Tally], name: str) -> int:
-        return tallies.get(name, Tally()).rows
+    def count(tallies: Mapping[str, TableTally], name: str) -> int:
+        return tallies.get(name, TableTally()).rows
 
     return ", ".join(f"{n} ({count(tallied, n)} rows, {count(copied, n)} there)" for n in names)
 
 
-def _digest(tallied: Mapping[str, Tally]) -> str:
+def _digest(tallied: Mapping[str, TableTally]) -> str:
     from hashlib import sha256
 
     text = "\n".join(

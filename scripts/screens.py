@@ -63,7 +63,7 @@ def main() -> int:
             shoot(wait_for_link(demo, Path(out.name)), into)
         finally:
             demo.send_signal(signal.SIGINT)
-            demo.wait(60)
+            demo.wait(300)  # it stops every agent, and on a busy machine that takes its time
     return 0
 
 

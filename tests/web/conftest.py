@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.scratch import Scratch
@@ -7,6 +9,7 @@ from tests.e2e.served import Served
 from tests.web.tab import Tab, launch, why_not
 
 HOSTILE = "<img src=x onerror=alert(1)> & \u202ehostile\u202c `title`"
+VISIBLE = HOSTILE.encode("ascii", "backslashreplace").decode()  # as the command line shows it, too
 SPENDS = (
     "say Reading prices.\nwrite prices.py PRICES = {'tea': 3}\nusage 18000 600 0.42\ncommit Prices"
 )
@@ -16,17 +19,19 @@ TASKS = (  # title, options, script, status
     ("Add up a bill", ("--label", "billing"), "fail 9 the model server went away", "failed"),
     ("Print a bill", ("--after", "t-3"), "say Printed.", "waiting"),
     ("Write the README", (), "say Writing.\nspeak 2 900", "running"),
-    ("Draw the schema", ("--review",), "say Drawn.\nwrite schema.sql create table x;\ncommit y", "review"),
+    ("Draw the schema", ("--review",), "say Drawn.\nwrite schema.sql create table x;\\ncreate table y;\ncommit y", "review"),
     (HOSTILE, (), "say <script>alert(1)</script>\nfail 9 <b onclick=alert(1)>bold</b>", "failed"),
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items) -> None:
-    here = str(__file__).removesuffix("conftest.py")
+    """Two workers at most have a browser and a shop: to make those takes longer than most tests."""
+    here = Path(__file__).parent
+    groups = {path: f"web {n % 2}" for n, path in enumerate(sorted(here.glob("test_*.py")))}
     for item in items:
-        if str(item.path).startswith(here):
+        if item.path in groups:
             item.add_marker(pytest.mark.real)
-            item.add_marker(pytest.mark.xdist_group("web"))
+            item.add_marker(pytest.mark.xdist_group(groups[item.path]))
 
 
 @pytest.fixture(scope="session")

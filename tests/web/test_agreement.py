@@ -62,14 +62,18 @@ SCREENS = ("/", "/tasks", "/tasks?as=board", "/t/t-1", "/t/t-1/explain", "/land"
 ACTIONS = {  # the button, and what it asks for
     "New task": ("task/add", {"title": "x"}),
     "Pause": ("task/pause", {"task": "t-1"}),
+    "Pause after this run": ("task/pause", {"task": "t-1"}),
     "Cancel": ("task/cancel", {"task": "t-1"}),
     "Resume": ("task/resume", {"task": "t-1"}),
     "Retry": ("task/retry", {"task": "t-1"}),
+    "Retry with …": ("task/retry", {"task": "t-1"}),
     "Land": ("land/add", {"tasks": ["t-1"]}),
     "Accept": ("review/submit", {"task": "t-1", "verdict": "accept"}),
     "Send back": ("task/send_back", {"task": "t-1", "text": "x"}),
     "Allow": ("run/permit", {"task": "t-1", "allow": True}),
     "Warm all models": ("model/warm", {}),
+    "Warm the others": ("model/warm", {}),
+    "Drain": ("host/drain", {"host": "x"}),
     "Give access": ("enrolment/create", {"name": "x"}),
     "Write mail": ("mail/send", {"to": "kim", "text": "x"}),
     "Start a chat": ("chat/open", {}),
@@ -96,6 +100,12 @@ def test_a_role_is_offered_what_it_may_do_and_refused_the_rest(shelf, tab, role)
         names = page.get_by_role("button").all_inner_texts()
         here = {name.strip().split("\n")[0] for name in names} & {*ACTIONS}
         assert {name for name in here if not allowed(name, role)} == set(), path
+        if role in {
+            Role.WORKER,
+            Role.MONITOR,
+            Role.NOTIFIER,
+        }:  # nothing can be done to many at once
+            assert page.get_by_role("checkbox").count() == 0
         offered |= here
     if role is Role.TEAM_LEAD:
         assert {"New task", "Pause", "Accept", "Retry"} <= offered

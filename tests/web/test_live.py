@@ -31,6 +31,47 @@ def test_a_task_that_somebody_adds_appears_by_itself(served, tab):
     page.get_by_text("Paint the fence").wait_for()
 
 
+def test_a_screen_whose_code_could_not_come_is_there_once_the_server_answers(served, tab):
+    shown = tab(served, served.token())
+    page = shown.open("/tasks")
+    page.get_by_text("No tasks yet").wait_for()
+    served.end(signal.SIGKILL)
+    page.get_by_role("link", name="Land").click()
+    page.get_by_text("This part of the page is not there.").wait_for()
+    served.start()
+    page.get_by_role("heading", name="Land", exact=True).wait_for()
+    shown.wrong = [text for text in shown.wrong if "ERR_CONNECTION_RE" not in text]
+
+
+def test_a_tab_without_a_network_says_so_and_comes_back(served, tab):
+    shown = tab(served, served.token())
+    page = shown.open("/tasks")
+    page.get_by_text("Live", exact=True).wait_for()
+    shown.context.set_offline(True)
+    page.get_by_text("The server does not answer.").first.wait_for()
+    shown.context.set_offline(False)
+    page.get_by_text("Live", exact=True).wait_for()
+    shown.wrong = [text for text in shown.wrong if "ERR_INTERNET_DISCONNECTED" not in text]
+
+
+def test_a_server_that_hangs_is_noticed_and_what_it_missed_comes_after(served, tab):
+    """It closes nothing: the socket looks alive."""
+    shown = tab(served, served.token())
+    page = shown.open("/tasks")
+    page.get_by_text("No tasks yet").wait_for()
+    page.get_by_text("Live", exact=True).wait_for()
+    served.process.send_signal(signal.SIGSTOP)
+    try:
+        page.get_by_text("The server does not answer. You see how things stood at").wait_for()
+        page.get_by_text("Reconnecting").wait_for()
+        served.scratch.add("Paint the fence")
+    finally:
+        served.process.send_signal(signal.SIGCONT)
+    page.get_by_text("Paint the fence").wait_for()
+    page.get_by_text("Live", exact=True).wait_for()
+    shown.wrong = [text for text in shown.wrong if "WebSocket is closed before" not in text]
+
+
 @pytest.fixture
 def crowded(tmp_path):
     scratch = Scratch(tmp_path / "x")
@@ -51,6 +92,8 @@ def test_after_kill_9_of_the_server_the_rows_are_those_of_the_store(crowded, tab
     shown.run("document.querySelector('.virtual').scrollTop = 0")
     crowded.end(signal.SIGKILL)
     page.get_by_text("Reconnecting").wait_for()
+    note = page.get_by_text("The server does not answer. You see how things stood at")
+    note.wait_for()
     added = scratch.add("Meanwhile")
     changed = [f"t-{n + 1}" for n in range(0, TASKS, len(STATES))][:5]  # open ones
     scratch("pause", *changed)
@@ -58,6 +101,7 @@ def test_after_kill_9_of_the_server_the_rows_are_those_of_the_store(crowded, tab
     begun = time.monotonic()
     page.get_by_text("Meanwhile").wait_for()
     page.get_by_text("Live", exact=True).wait_for()
+    note.wait_for(state="detached")
     judge("back after kill -9", time.monotonic() - begun, 2, "s")
     stored = {row["id"]: row["status"] for row in scratch.data("tasks", "--all", "-n", "500")}
     assert stored[added] == "ready"

@@ -42,8 +42,8 @@ def test_every_count_is_that_of_the_store(crowded, tab):
         return [text.replace("\n", "") for text in views.get_by_role("button").all_inner_texts()]
 
     until(lambda: shown() == expected, lambda: f"the counts: {shown()}")
-    top = page.locator(".top .figures")
-    assert top.inner_text() == f"{RUNNING} running · {OPEN} ready"
+    top = page.locator(".top span.figures")  # beside it comes what today cost
+    until(lambda: top.inner_text() == f"{RUNNING} running · {OPEN} ready", top.inner_text)
     page = tab(served, token).open("/tasks?as=board")
     board = page.get_by_role("region", name="Board")
     for column, count in {"Waiting": OPEN, "Running": RUNNING, "Done": DONE}.items():
@@ -61,6 +61,34 @@ def test_a_filter_finds_tasks_that_were_not_loaded(crowded, tab):
     page.get_by_label("Filter").fill("old and done")
     page.get_by_role("button", name="All").click()
     page.get_by_role("row").filter(has_text="Old and done").wait_for()
+
+
+def test_views_and_the_board_show_tasks_that_are_older_than_all_that_was_loaded(tmp_path, tab):
+    """Its one running task is older than 200 that failed and 200 that wait."""
+    scratch = Scratch(tmp_path / "x")
+    crowd = Crowd(scratch)
+    crowd.add("At work since long", "running")
+    for n in range(210):
+        crowd.add(f"Failed {n}", "failed")
+        crowd.add(f"Hay {n}")
+    crowd.write()
+    served = Served(scratch, "--no-run")
+    page = tab(served, served.token()).open("/tasks?view=running")
+    page.get_by_role("row").filter(has_text="At work since long").wait_for()
+    page.get_by_role("button", name="Board").click()
+    column = page.get_by_role("region", name="Running", exact=True)
+    column.get_by_text("At work since long").wait_for()
+    served.end()
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+def test_a_table_that_goes_on_is_readable_by_all(crowded, tab, width):
+    served, token = crowded
+    shown = tab(served, token, width=width)
+    page = shown.open("/tasks")
+    page.get_by_text("Scroll on for the rest").wait_for()
+    assert shown.faults() == []
+    assert shown.overflow() <= 0
 
 
 def test_the_palette_finds_an_old_task_by_its_branch(crowded, tab):

@@ -11,6 +11,7 @@ def test_a_pasted_token_signs_in_and_a_wrong_one_says_why(shop, token, tab):
     page = shown.open("/")
     page.get_by_role("heading", name="Sign in").wait_for()
     assert shown.faults() == []
+    page.get_by_text("paste a token that fleet token create NAME made.").wait_for()
     sign_in(page, "nonsense")
     page.get_by_role("alert").wait_for()
     sign_in(page, token)

@@ -154,7 +154,8 @@ def test_pause_one_task(served, token, person, width):
         who = person(width)
         who.find(title.lower(), title)
         who.click(who.page.get_by_role("button", name="Pause"))
-        who.page.get_by_text("is paused.").wait_for()
+        who.page.get_by_text("does not start until you resume it").wait_for()
+        who.page.get_by_text("pauses after this run").wait_for()
     assert who.acts == 3
     task = who.page.url.rpartition("/")[2]
     _, events = served.ask("POST", "/v1/task/events", {"task": task}, token=token)

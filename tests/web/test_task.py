@@ -77,6 +77,19 @@ def test_a_running_agent_is_read_line_by_line_as_it_speaks(served, token, tab):
     until(lambda: int(lines.last.inner_text()) > before + 5, "more lines to come")
 
 
+def test_changes_are_asked_for_once_while_the_code_that_shows_them_comes(served, token, tab):
+    shown = tab(served, token)
+    page, held, asked = shown.open("/t/t-1/timeline"), [], []
+    page.get_by_text("Task added").wait_for()
+    page.route("**/screens/diff.js", lambda route: held.append(route))  # noqa: PLW0108  # it marks what it calls
+    page.on("request", lambda request: asked.append(request.url.endswith("/v1/task/diff")))
+    with page.expect_request("**/v1/task/diff"):
+        page.get_by_role("link", name="Changes").click()
+    held[0].continue_()
+    page.locator(".code-line").first.wait_for()
+    assert sum(asked) == 1
+
+
 def test_a_remark_on_a_line_goes_to_the_agent_with_the_work(served, token, tab):
     shown = tab(served, token)
     page = shown.open("/t/t-1/diff")
@@ -150,3 +163,39 @@ def test_changes_are_compared_with_an_earlier_checkpoint(served, token, tab):
     page.get_by_role("region", name="Changes").get_by_text("one.txt").first.wait_for(
         state="detached"
     )
+
+
+def test_turns_are_listed_to_jump_to(served, token, tab):
+    served.scratch.wait_for("t-1", "review")  # it may have been sent back
+    page = tab(served, token).open("/t/t-1/transcript")
+    page.locator(".line-said").last.wait_for()
+    page.get_by_role("button", name="Turns").click()
+    page.locator(".hits button").filter(has_text="result").last.click()
+    page.locator(".line-said.marked").get_by_text("The turn ended").wait_for()
+
+
+def test_a_pause_of_a_running_task_is_seen_and_can_be_taken_back(served, token, tab):
+    page = tab(served, token).open("/t/t-2")
+    page.get_by_role("button", name="Pause after this run").click()
+    page.get_by_text("t-2 finishes its current run").wait_for()
+    page.locator(".meta").get_by_text("pauses after this run").wait_for()
+    assert served.scratch.data("show", "t-2")["task"]["paused"] is True
+    page.get_by_role("button", name="Do not pause").click()
+    page.get_by_role("button", name="Pause after this run").wait_for()
+    assert served.scratch.data("show", "t-2")["task"]["paused"] is False
+
+
+def test_what_a_running_agent_does_now_is_on_its_first_page(served, token, tab):
+    page = tab(served, token).open("/t/t-2")
+    steps = page.get_by_role("region", name="Now").locator("li")
+    until(lambda: steps.count() > 1, "more than its last words")
+
+
+def test_a_task_that_is_not_there_is_said_to_be_missing(served, token, tab):
+    shown = tab(served, token)
+    page = shown.open("/t/t-999")
+    page.get_by_role("heading", name="There is no task t-999").wait_for()
+    assert shown.faults() == []
+    page.get_by_role("link", name="See all tasks").click()
+    page.get_by_role("heading", name="Tasks", level=1).wait_for()
+    shown.wrong = [text for text in shown.wrong if "404" not in text]

@@ -32,6 +32,10 @@ def test_a_permission_dialog_is_answered_from_the_inbox(served, tab):
     until(lambda: doing(served) == "permission", "its dialog")
     page = tab(served, served.token()).open("/")
     page.get_by_text("Waiting for permission").wait_for()
+    screen = page.get_by_label(
+        "Its screen, by the rule"
+    )  # of the only item, which is the current one
+    screen.get_by_text("Do you want to run rm -rf build?").wait_for()
     page.get_by_role("button", name="Allow").click()
     page.get_by_text("Allowed.").wait_for()
     page.get_by_text("Waiting for permission").wait_for(state="detached")
@@ -52,7 +56,7 @@ def test_one_sees_the_screen_sits_down_types_and_leaves(served, tab, theme):
     page = shown.open("/t/t-1/terminal")
     page.get_by_label("Screen", exact=True).get_by_text("Hello there").first.wait_for()
     is_clean(shown, "the screen")
-    page.get_by_role("button", name="Sit down").click()
+    page.get_by_role("button", name="Type here").click()
     page.get_by_text("seated", exact=True).wait_for()
     page.locator(".xterm-rows").get_by_text("Hello there").first.wait_for()
     is_clean(shown, "the seat")
@@ -71,6 +75,7 @@ def test_who_may_not_sit_down_is_neither_shown_the_button_nor_let_in(served, tab
     token = served.token("wo", "worker")
     page = tab(served, token).open("/t/t-1")
     page.locator("h1").wait_for()
+    page.get_by_text("worker", exact=True).wait_for()  # it is known who is signed in
     assert page.get_by_role("link", name="Terminal").count() == 0
     socket = Ws(served.port, "/ws/terminal")
     socket.send({"type": "auth", "token": token, "run": "t-1"})

@@ -1,54 +1,45 @@
 // The page: who is signed in, the rail, the top bar, and the screen of the address.
-import { html, render, signal, useEffect, useState } from "./vendor/preact.js";
+import { html, render, useEffect, useState } from "./vendor/preact.js";
 import { act, call, complain, exchange, quiet, Refusal, signedOut, signIn, signOut, toast, token } from "./call.js";
 import { listed, useKeys } from "./keys.js";
 import { begin, begun, loadMore } from "./live.js";
 import { Asking, confirm, Dialog, Toasts } from "./parts/dialog.js";
-import { Icon, last, Loading, money, Trouble } from "./parts/show.js";
-import { go, path } from "./router.js";
-import { rail, screenAt } from "./screens.js";
-import { connection, counts, inbox, loaded, may, me, tasks, version } from "./store.js";
-
-const overlay = signal(""); // keys, new or palette
+import { useNotices } from "./parts/notify.js";
+import { harmless, Icon, last, Loading, money, readTheme, showHidden, Trouble, turnTheme, usePart } from "./parts/show.js";
+import { go, path, rail, screenAt } from "./router.js";
+import { connection, counted, counts, inbox, inboxGoesOn, loaded, may, me, overlay, stoodAt, tasks, version } from "./store.js";
 
 function Screen() {
-  const [shown, setShown] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
   const found = screenAt(path.value);
-  const load = found?.screen.load;
-  useEffect(() => {
-    setError(null);
-    load?.().then((module) => setShown({ load, View: module.default }), setError);
-  }, [load]);
+  const { View, error } = usePart(found?.screen.load);
   if (!found) return html`<div class="empty"><h1>Not found</h1><p><a href="/">Go to the inbox</a></p></div>`;
   if (error) return html`<${Trouble} error=${error} again=${() => location.reload()} />`;
-  if (shown?.load !== load) return html`<${Loading} />`;
-  return html`<${shown.View} words=${found.words} />`;
+  return View ? html`<${View} words=${found.words} />` : html`<${Loading} />`;
 }
 
+/** What is shown over the page. @type {Record<string, () => Promise<any>>} */
+const OVERLAYS = { new: () => import("./screens/new_task.js"), palette: () => import("./parts/palette.js") };
+
 function Shell() {
-  const [Over, setOver] = useState(/** @type {any} */ (null));
   const open = overlay.value;
+  const { View: Over, error } = usePart(open !== "new" || may("add") ? OVERLAYS[open] : null); // for who may add, once that is known
   useEffect(() => {
-    if (!open || open === "keys") return;
-    const load = open === "new" ? import("./screens/new_task.js") : import("./parts/palette.js");
-    load.then((module) => setOver(() => module.default), complain);
-  }, [open]);
+    if (error) complain(error);
+  }, [error]);
   useKeys([
     { key: "?", what: "Show the keys", run: () => (overlay.value = "keys") },
     { key: "Ctrl-k", what: "Search and do", run: () => (overlay.value = "palette") },
     { key: "/", what: "Search and do", run: () => (overlay.value = "palette") },
-    { key: "n", what: "New task", run: () => may("add") && (overlay.value = "new") },
+    { key: "n", what: "New task", run: () => (overlay.value = "new") },
   ], []);
   useGo();
   const close = () => {
     overlay.value = "";
-    setOver(null);
   };
   return html`<div class="shell">
     <a class="skip" href="#main">Skip to the content</a>
     <nav class="rail" aria-label="Screens">
-      <a class="brand" href="/"><span class="mark"></span><b>Fleet</b></a>
+      <a class="brand" href="/" aria-label="Fleet"><span class="mark"></span><b>Fleet</b></a>
       ${rail().map(({ to, name, icon }) =>
         html`<a class="to" href=${to} aria-current=${isAt(to) ? "page" : undefined}>
           <${Icon} name=${icon} /><span>${name}</span>${to === "/" && html`<${Badge} />`}</a>`
@@ -56,9 +47,10 @@ function Shell() {
       <div class="foot"><${Person} /></div>
     </nav>
     <${Top} />
+    <${Lost} />
     <main class="main" id="main" tabindex="-1"><${Screen} /></main>
     ${open === "keys" && html`<${Keys} close=${close} />`}
-    ${open && open !== "keys" && Over && html`<${Over} close=${close} />`}
+    ${Over && html`<${Over} close=${close} />`}
   </div>`;
 }
 
@@ -86,12 +78,43 @@ function useGo() {
 /** @param {string} to */
 const isAt = (to) => path.value === to || (to === "/tasks" && path.value.startsWith("/t/"));
 
+/** What a tab of the browser is called at this address: the screen, or the task. @param {string} at */
+function nameOf(at) {
+  const found = screenAt(at);
+  if (!found || found.screen.name) return found?.screen.name || "";
+  version.value;
+  const [task] = found.words;
+  return `${task} ${harmless(tasks.get(task)?.title || "")}`.trim();
+}
+
 function Badge() {
-  const count = inbox.value?.length || 0;
+  const count = inbox.value?.filter((item) => item.kind !== "finished").length || 0; // that needs nobody
+  const shown = `${count}${inboxGoesOn.value ? "+" : ""}`;
+  useNotices();
+  const name = nameOf(path.value);
   useEffect(() => {
-    document.title = count ? `(${count}) Fleet` : "Fleet";
+    document.title = `${count ? `(${shown}) ` : ""}${name ? `${name} · ` : ""}Fleet`;
+  }, [count, shown, name]);
+  useEffect(() => {
+    const icon = document.querySelector("link[rel=icon]");
+    icon?.setAttribute("href", (icon.getAttribute("href") || "").replace(/icon(-waiting)?\.svg$/, count ? "icon-waiting.svg" : "icon.svg"));
   }, [count]);
-  return count ? html`<span class="badge" aria-label=${`${count} need you`}>${count}</span>` : null;
+  return count ? html`<span class="badge" aria-label=${`${shown} need you`}>${shown}</span>` : null;
+}
+
+const PATIENCE = 1500; // milliseconds: a server that is started again is back by then
+
+/** What a person has to know while the server does not answer. */
+function Lost() {
+  const [shown, setShown] = useState(false);
+  const lost = connection.value === "lost";
+  useEffect(() => {
+    const timer = lost ? setTimeout(() => setShown(true), PATIENCE) : 0;
+    if (!lost) setShown(false);
+    return () => clearTimeout(timer);
+  }, [lost]);
+  const since = stoodAt.value ? `You see how things stood at ${new Date(stoodAt.value).toLocaleTimeString([], { hour12: false })}; the` : "The";
+  return shown && html`<p class="lost-note" role="status">The server does not answer. ${since} page connects again by itself.</p>`;
 }
 
 const STATES = /** @type {Record<string, string>} */ ({ live: "Live", connecting: "Connecting", lost: "Reconnecting" });
@@ -151,18 +174,21 @@ function Project() {
   return html`<a class="where" href="/tasks" title=${names.slice(0, 20).join("\n")}>${names.length === 1 ? last(names[0]) : `${names.length} projects`}</a>`;
 }
 
+const MOST_COUNTED = 1000; // tasks of one team with one status
+
 function Top() {
   const { cost, hosts, again } = useToday();
   const { running, ready } = counts.value;
+  const room = counted.value?.room || 0;
   return html`<header class="top">
     <button class="find" aria-label="Search" onClick=${() => (overlay.value = "palette")}>
       <${Icon} name="search" /><span>Search</span><kbd>Ctrl K</kbd></button>
     <${Project} />
     <div class="grow"></div>
     ${cost !== undefined && html`<a class="figures today" href="/costs" title="What today has cost"><b>${money(cost) || "$0"}</b> today</a>`}
-    <span class="figures"><b>${running}</b> running${ready > 0 && html`<span> · <b>${ready}</b> ready</span>`}</span>
+    <span class="figures"><b>${running}</b>${room > 0 && ` of ${room}`} running${ready > 0 && html`<span> · <b>${ready === MOST_COUNTED ? `${ready}+` : ready}</b> ready</span>`}</span>
     <span class=${`link ${connection.value}`} role="status"><i></i><span>${STATES[connection.value]}</span></span>
-    ${hosts && html`<${Drain} hosts=${hosts} again=${again} />`}
+    ${hosts ? html`<${Drain} hosts=${hosts} again=${again} />` : may("admin") && html`<span class="drain-place"></span>`}
     ${may("add") && html`<button class="primary" aria-label="New task" onClick=${() => (overlay.value = "new")}><${Icon} name="plus" /><span>New task</span></button>`}
   </header>`;
 }
@@ -170,29 +196,26 @@ function Top() {
 function Person() {
   const who = me.value;
   return html`<div class="person">
-    <button class="quiet" onClick=${turn} title="Light or dark" aria-label="Light or dark"><${Icon} name="theme" /></button>
+    <button class="quiet" onClick=${turnTheme} title="Light or dark" aria-label="Light or dark"><${Icon} name="theme" /></button>
     <button class="quiet" onClick=${() => signOut()} title="Sign out" aria-label="Sign out"><${Icon} name="out" /></button>
     ${who && html`<span class="who"><b>${who.name}</b><small>${who.role}</small></span>`}
   </div>`;
 }
 
-const THEME = "fleet.theme";
+/** How keys are written. @type {Record<string, string>} */
+const SIGNS = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", "Ctrl-k": "Ctrl K", Escape: "Esc", Enter: "⏎" };
 
-function turn() {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "light"
-    ? true
-    : getComputedStyle(document.documentElement).colorScheme === "dark"
-    ? false
-    : !matchMedia("(prefers-color-scheme: dark)").matches;
-  localStorage.setItem(THEME, dark ? "dark" : "light");
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
+/** Keys that do the same stand together. @param {import("./keys.js").Key[]} keys */
+function inFew(keys) {
+  const by = Map.groupBy(keys, (key) => key.what.replace(/ \d$/, ""));
+  return [...by].map(([what, some]) => ({ what, names: some.length > 3 ? [some[0].key, "…", some[some.length - 1].key] : some.map((key) => key.key) }));
 }
 
 /** @param {{ close: () => void }} props */
 function Keys({ close }) {
   return html`<${Dialog} title="Keys" close=${close}>
     <dl class="keys">
-      ${listed().map((key) => html`<div><dt><kbd>${key.key}</kbd></dt><dd>${key.what}</dd></div>`)}
+      ${inFew(listed()).map((key) => html`<div><dt>${key.names.map((name) => html`<kbd>${SIGNS[name] || name}</kbd> `)}</dt><dd>${key.what}</dd></div>`)}
       ${rail().map(({ name, letter }) => html`<div><dt><kbd>g</kbd> <kbd>${letter}</kbd></dt><dd>Go to ${name}</dd></div>`)}
     </dl>
   <//>`;
@@ -217,8 +240,8 @@ function SignIn() {
     <form onSubmit=${submit}>
       <div class="brand"><span class="mark"></span><b>Fleet</b></div>
       <h1>Sign in</h1>
-      <p>On the server's machine, <code>fleet ui</code> opens this page signed in. Elsewhere, paste a token:
-        <code>fleet token create NAME</code> makes one.</p>
+      <p>On the server's machine, <code>fleet ui</code> opens this page signed in. Elsewhere, paste a token
+        that <code>fleet token create NAME</code> made.</p>
       <label class="field">Token
         <input type="password" autocomplete="off" spellcheck=${false} value=${text} autofocus
           onInput=${(/** @type {any} */ event) => setText(event.target.value)} /></label>
@@ -236,8 +259,8 @@ function App() {
 
 /** The code in the address is used once, and removed before anything else happens. */
 async function start() {
-  const theme = localStorage.getItem(THEME);
-  if (theme) document.documentElement.dataset.theme = theme;
+  showHidden();
+  readTheme();
   const code = /^#c=([\w.~-]+)$/.exec(location.hash)?.[1];
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   if (code) {

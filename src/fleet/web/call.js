@@ -72,7 +72,28 @@ export async function page(name, fields) {
  * @returns {Promise<Operations[Name][1]>}
  */
 export async function call(name, fields) {
-  return (await page(name, fields)).data;
+  const key = name + JSON.stringify(fields);
+  const early = ahead.get(key);
+  ahead.delete(key);
+  return early || (await page(name, fields)).data;
+}
+
+const FRESH = 5000; // milliseconds
+/** @type {Map<string, Promise<any>>} */
+const ahead = new Map();
+
+/**
+ * Ask already now for what a screen calls for when its code has come; once, and soon.
+ * @template {keyof Operations} Name
+ * @param {Name} name
+ * @param {Operations[Name][0]} fields
+ */
+export function callAhead(name, fields) {
+  const key = name + JSON.stringify(fields);
+  const answer = call(name, fields);
+  answer.catch(() => {}); // whoever calls for it is told
+  ahead.set(key, answer);
+  setTimeout(() => ahead.get(key) === answer && ahead.delete(key), FRESH);
 }
 
 /**
@@ -118,6 +139,7 @@ async function send(path, fields) {
   throw refusal;
 }
 
+const PATIENCE = 60_000; // milliseconds for an answer: longer than the server takes for anything
 let underway = 0;
 let ended = performance.now();
 const LONGEST = 3000; // milliseconds: a page in which much happens is never quiet
@@ -136,7 +158,7 @@ export async function quiet(time) {
 async function reach(path, options) {
   underway++;
   try {
-    return await fetch(path, options);
+    return await fetch(path, { ...options, signal: AbortSignal.timeout(PATIENCE) });
   } catch {
     throw new Refusal(0, {
       detail: "The server does not answer.",

@@ -1,5 +1,5 @@
 // Keys. A screen adds its own while it is shown; `?` lists all that count now.
-import { signal, useLayoutEffect } from "./vendor/preact.js";
+import { signal, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 
 /** `first`: it counts before another of the same key. @typedef {{ key: string, what: string, run: (event: KeyboardEvent) => void, first?: boolean }} Key */
 
@@ -23,6 +23,19 @@ const counting = (name) => {
 
 /** Every key that does something now, once. */
 export const listed = () => [...new Set(bound.value.map((each) => each.key))].map((name) => /** @type {Key} */ (counting(name)));
+
+/**
+ * The place in a list that keys are for. It stays with its item when others come or go, and where that leaves, there is the next.
+ * @param {string[]} ids
+ */
+export function useCursor(ids) {
+  const [id, set] = useState("");
+  const last = useRef(0);
+  const found = ids.indexOf(id);
+  last.current = Math.max(0, found < 0 ? Math.min(last.current, ids.length - 1) : found);
+  const index = last.current;
+  return { id, set, index, move: (/** @type {number} */ by) => set(ids[Math.max(0, Math.min(index + by, ids.length - 1))] || "") };
+}
 
 /** @param {KeyboardEvent} event */
 const typed = (event) => (event.ctrlKey || event.metaKey ? `Ctrl-${event.key.toLowerCase()}` : event.key);

@@ -2,17 +2,21 @@
 import { effect } from "./vendor/preact.js";
 import { call, page, signIn, stays, token } from "./call.js";
 import { path } from "./router.js";
-import { complete, connection, further, heard, inbox, inboxError, keepOnly, loaded, me, put, tasks, counted } from "./store.js";
+import { complete, connection, counted, further, heard, inbox, inboxError, inboxGoesOn, keepOnly, loaded, me, put, stoodAt, tasks } from "./store.js";
 
 const INBOX = 400; // milliseconds after a change until the inbox is asked for
 const PAGE = 200;
 const MOST = 10_000; // tasks that the page holds
 const COUNT = 1000; // milliseconds after a change until the tasks are counted
+const QUIET = 5000; // milliseconds without a word of the server until it is asked for one
+const DEADLINE = 8000; // and until it must have answered: one that hangs closes nothing
 
 /** @type {WebSocket | null} */
 let socket = null;
 let tries = 0;
 let retry = 0;
+let word = Date.now(); // when the server was last heard
+let pinged = 0; // when a word of it was asked for that has not come
 let looking = 0;
 let asked = 0; // when all was asked for, if the socket was not there yet to tell what changed since
 
@@ -138,7 +142,9 @@ export async function loadInbox() {
   }
   asking = true;
   try {
-    inbox.value = await call("inbox.list", { limit: PAGE, kinds: KINDS });
+    const { data, next } = await page("inbox.list", { limit: PAGE, kinds: KINDS });
+    inbox.value = data;
+    inboxGoesOn.value = next !== "";
     inboxError.value = null;
   } catch (error) {
     inboxError.value = /** @type {Error} */ (error);
@@ -159,14 +165,36 @@ function connect() {
   const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
   const opened = new WebSocket(address);
   socket = opened;
+  pinged = Date.now();
   opened.onopen = () => opened.send(JSON.stringify({ type: "auth", token: mine, state: false }));
-  opened.onmessage = (event) => hear(JSON.parse(event.data));
-  opened.onclose = () => {
-    socket = null;
-    if (!token.value) return;
-    connection.value = "lost";
-    retry = setTimeout(connect, Math.min(200 * 2 ** Math.min(tries++, 5), 2000));
+  opened.onmessage = (event) => {
+    word = Date.now();
+    pinged = 0;
+    hear(JSON.parse(event.data));
   };
+  opened.onclose = () => lose(Date.now());
+}
+
+/** `at`: until when all that happened was heard. @param {number} at */
+function lose(at) {
+  socket = null;
+  if (!token.value) return;
+  if (connection.value === "live") stoodAt.value = at;
+  connection.value = "lost";
+  retry = setTimeout(connect, Math.min(200 * 2 ** Math.min(tries++, 5), 2000));
+}
+
+/** Whether the server still answers: a socket to one that hangs, or behind a lost network, looks alive for minutes. */
+function beat() {
+  if (!socket) return;
+  if (!pinged && Date.now() - word > QUIET) {
+    pinged = Date.now();
+    say({ type: "ping" });
+  } else if (pinged && Date.now() - pinged > DEADLINE) {
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+    lose(word);
+  }
 }
 
 const LONG = 600; // seconds after which all is loaded again
@@ -268,7 +296,9 @@ export function begin() {
     if (token.value) enter();
     else socket?.close();
   });
+  setInterval(beat, 1000);
   setInterval(() => connection.value === "live" && loadMe().catch(() => {}), 3600e3);
   addEventListener("online", connect);
+  addEventListener("offline", () => socket?.close()); // it would look alive for minutes
   document.addEventListener("visibilitychange", () => document.hidden || connect());
 }

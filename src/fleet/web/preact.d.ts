@@ -15,5 +15,5 @@ export function useLayoutEffect(run: () => void | (() => void), deps?: unknown[]
 // deno-lint-ignore no-explicit-any -- whatever a template makes
 export function html(strings: TemplateStringsArray, ...values: any[]): any;
 // deno-lint-ignore no-explicit-any -- of any component
-export const h: any, Fragment: any, createContext: any;
+export const h: any, Fragment: any, createContext: any, options: any;
 export function render(what: unknown, where: Element): void;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,12 +11,23 @@ from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.css.query import NoMatches
 from textual.widgets import Input, Static
 
 from fleet.cli.terminal.measure import fit, harmless
-from fleet.cli.top.lines import Lines, Rows
-from fleet.cli.top.reader import Deed, Hands, Reader, Wanted
-from fleet.cli.top.rows import RUNNING, Look, Row, facts, first_tab, keys_of, rows_of, summary
+from fleet.cli.top.lines import Rows, ScrollingText
+from fleet.cli.top.reader import Deed, Hands, TopReader, WantedPage
+from fleet.cli.top.rows import (
+    TopReading,
+    TopRow,
+    facts,
+    first_tab,
+    is_running,
+    keys_of,
+    own_keys,
+    rows_of,
+    summary,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,13 +67,13 @@ class Top(App[None]):
     #head { text-style: reverse; }
     #panes { height: 1fr; }
     Rows { width: 45%; }
-    Lines { width: 1fr; padding: 0 0 0 1; border-left: solid $foreground-muted; }
-    Rows, Lines { scrollbar-size-vertical: 1; background: transparent; }
-    Lines:focus { border-left: heavy $foreground; }
+    ScrollingText { width: 1fr; padding: 0 0 0 1; border-left: solid $foreground-muted; }
+    Rows, ScrollingText { scrollbar-size-vertical: 1; background: transparent; }
+    ScrollingText:focus { border-left: heavy $foreground; }
     .one Rows { width: 100%; }
-    .one Lines { width: 100%; border-left: none; padding: 0; }
+    .one ScrollingText { width: 100%; border-left: none; padding: 0; }
     .one.page Rows { display: none; }
-    .one.list Lines { display: none; }
+    .one.list ScrollingText { display: none; }
     Input { display: none; height: 1; border: none; padding: 0; }
     Input.asking { display: block; }
     """
@@ -99,19 +109,25 @@ class Top(App[None]):
     def __init__(self, connect: Callable[[], Client], *, scope_name: str, away: bool) -> None:
         super().__init__(ansi_color=True)
         self._scope_name, self._away = scope_name, away
-        self._seen = Look()
+        self._seen = TopReading()
         self._tab, self._find = ("", ""), ""  # which tab was asked for, of which row
         self._then: Callable[[str], None] | None = None
         self._sure: Callable[[], None] | None = None
         self._page: Page | None = None
         self._help = self._is_laid_out = False
-        self.reader = Reader(connect, self._from_thread(self.saw), self._from_thread(self.turned))
+        self.reader = TopReader(
+            connect, self._from_thread(self.saw), self._from_thread(self.turned)
+        )
         self.hands = Hands(connect, self._from_thread(self.report))
 
     def _from_thread(self, show: Callable[..., None]) -> Callable[..., None]:
+        def draw(*given: Any) -> None:
+            with suppress(NoMatches):  # the screen goes just now
+                show(*given)
+
         def later(*given: Any) -> None:
-            with suppress(RuntimeError, CancelledError):  # the screen is gone, or goes just now
-                self.call_from_thread(show, *given)
+            with suppress(RuntimeError):  # its loop has ended
+                self.call_later(draw, *given)
 
         return later
 
@@ -119,13 +135,13 @@ class Top(App[None]):
         yield Static(id="head")
         with Horizontal(id="panes"):
             yield Rows(id="rows")
-            yield Lines(id="page")
+            yield ScrollingText(id="page")
         yield Static(id="said")
         yield Input(id="input", compact=True)
         yield Static(id="keys")
 
     def on_mount(self) -> None:
-        self.rows, self.page = self.query_one(Rows), self.query_one(Lines)
+        self.rows, self.page = self.query_one(Rows), self.query_one(ScrollingText)
         self.panes, self.input = self.query_one("#panes"), self.query_one(Input)
         self._is_laid_out = True
         self.rows.focus()
@@ -148,7 +164,7 @@ class Top(App[None]):
             self.panes.add_class("list")
         self._draw()
 
-    def saw(self, look: Look) -> None:
+    def saw(self, look: TopReading) -> None:
         """The reader has looked; when it could not, what was seen last stays, dimmed."""
         self.rows.stale = bool(look.error)
         self._seen = self._seen._replace(error=look.error) if look.error else look
@@ -188,12 +204,12 @@ class Top(App[None]):
         else:
             self._want(row)
 
-    def _want(self, row: Row) -> None:
+    def _want(self, row: TopRow) -> None:
         run = (row.item.run if row.item else "") or (
             row.row.run.id if row.row and row.row.run else ""
         )
         tab = self._tab[1] if self._tab[0] == row.key else first_tab(row)
-        wanted = Wanted(row.task, run, tab) if row.task else None
+        wanted = WantedPage(row.task, run, tab) if row.task else None
         self.reader.want(wanted)
         page = self._page
         lines = page.lines if page is not None and page.wanted == wanted else []
@@ -212,8 +228,7 @@ class Top(App[None]):
             self.page.scroll_relative(y=by, animate=False)
             return
         self._help = False
-        if self._sure is not None:
-            self._confirmed(sure=False)  # that was about another row
+        self._confirmed(sure=False)  # that was about another row
         self.rows.move(by)
         self._draw_page()
 
@@ -278,7 +293,7 @@ class Top(App[None]):
         if row := self._needs("question", "budget"):
             self._ask(f"Answer {row.task}:", lambda text: self._answer(row, text))
 
-    def _answer(self, row: Row, text: str) -> None:
+    def _answer(self, row: TopRow, text: str) -> None:
         name = row.key.rpartition(":")[2]  # the question
         self._do("message.answer", f"Answered {row.task}.", name=name, text=text)
 
@@ -286,7 +301,7 @@ class Top(App[None]):
         if row := self._any():
             self._ask(f"Tell {row.task}:", lambda text: self._tell_agent(row, text))
 
-    def _tell_agent(self, row: Row, text: str) -> None:
+    def _tell_agent(self, row: TopRow, text: str) -> None:
         self._do("message.send", f"Sent to {row.task}.", task=row.task, text=text)
 
     def action_permit(self, choice: str) -> None:
@@ -326,7 +341,7 @@ class Top(App[None]):
 
     def action_kill(self) -> None:
         if row := self._any():
-            what = "End and cancel" if row.what in RUNNING else "Cancel"
+            what = "End and cancel" if is_running(row) else "Cancel"
             self._confirm(f"{what} {row.task}?", "task.cancel", f"Cancelled {row.task}.", row)
 
     def action_attach(self) -> None:
@@ -339,20 +354,27 @@ class Top(App[None]):
         if done.returncode:
             self._line("#said", f"{row.task} has no terminal now.", "red")
 
-    def _any(self) -> Row | None:
+    def _any(self) -> TopRow | None:
         row = self.rows.selected
         return row if row is not None and row.task else None
 
-    def _needs(self, *kinds: str) -> Row | None:
-        """The selected row, if it is an item of such a kind."""
+    def _needs(self, *kinds: str) -> TopRow | None:
+        """The selected row, if it is an item of such a kind; else the keys that it takes are said."""
         row = self._any()
-        return row if row is not None and row.item is not None and row.item.kind in kinds else None
+        if row is not None and row.item is not None and row.item.kind in kinds:
+            return row
+        if row is not None:
+            keys = ", ".join(own_keys(row)) or "none but those below"
+            self._line(
+                "#said", f"That key does nothing for {row.task}. Its keys: {keys}.", "yellow"
+            )
+        return None
 
     def _do(self, operation: str, words: str, **fields: str | bool) -> None:
         self._line("#said", "…")
         self.hands.do(Deed(operation, words, fields))
 
-    def _confirm(self, question: str, operation: str, words: str, row: Row) -> None:
+    def _confirm(self, question: str, operation: str, words: str, row: TopRow) -> None:
         self._sure = lambda: self._do(operation, words, task=row.task)
         self._line("#said", f"{question} (y/n)", "bold")
 
@@ -372,7 +394,7 @@ class Top(App[None]):
             then(event.value.strip())
 
 
-def _nothing(look: Look) -> list[str]:
+def _nothing(look: TopReading) -> list[str]:
     if not look.at:
         return []
     return ["Nothing needs you, and nothing runs.", "", 'fleet add "TITLE" queues a task.']

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.frame import command
+from fleet.domain.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,6 @@ def top(*, everywhere: bool, config: Path | None) -> int:
     """
     from fleet.cli.terminal.output import is_terminal
     from fleet.client import connect, is_away
-    from fleet.domain.errors import BadInput
 
     if not is_terminal(sys.stdout) or not sys.stdin.isatty():
         raise BadInput("`fleet top` needs a terminal.", fix="fleet status --watch")
@@ -40,8 +40,6 @@ def top(*, everywhere: bool, config: Path | None) -> int:
 
 def check_extra() -> None:
     from importlib.util import find_spec
-
-    from fleet.domain.errors import Unavailable
 
     if find_spec("textual") is None:
         raise Unavailable(

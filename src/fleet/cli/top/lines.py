@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
@@ -11,7 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from fleet.cli.terminal.measure import fit, harmless, width
-from fleet.cli.top.rows import Row, cells, columns_of
+from fleet.cli.top.rows import TopRow, cells, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
 
 MARKED = Style(reverse=True)
+DRAWN = re.compile("[ \u2500-\u259f]+")  # lines and corners of boxes, shades
+RIGHT_EDGE = re.compile("  +[\u2502\u2503]? *$")  # of a box that is wider than the pane
 
 
-class Lines(ScrollView, can_focus=True):
+class ScrollingText(ScrollView, can_focus=True):
     """Text that scrolls. While its end is in view it follows what is added."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -76,7 +79,11 @@ class Lines(ScrollView, can_focus=True):
 
 
 def wrapped(text: str, room: int) -> list[str]:
-    """Lines that fit, broken after a space where one is near."""
+    """Lines that fit, broken after a space where one is near. What is only drawn is cut."""
+    if len(set(text.strip())) == 1 or DRAWN.fullmatch(text):
+        return [fit(text, room).rstrip("…")]
+    if (edge := RIGHT_EDGE.search(text)) and width(text) > room:
+        text = text[: edge.start()]
     parts = []
     while width(text) > room:
         piece = fit(text, room)[:-1] or text[:1]
@@ -100,18 +107,18 @@ class Rows(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str) -> None:  # noqa: A002  # Textual's name
         super().__init__(id=id)
-        self.rows: list[Row] = []
+        self.rows: list[TopRow] = []
         self.now = 0
         self.stale = False
         self._columns = (0, 0)
         self._cursor = 0
 
     @property
-    def selected(self) -> Row | None:
+    def selected(self) -> TopRow | None:
         row = self.rows[self._cursor] if self._cursor < len(self.rows) else None
         return row if row is not None and row.key else None
 
-    def show(self, rows: list[Row], now: int) -> None:
+    def show(self, rows: list[TopRow], now: int) -> None:
         """Select the same row as before, else the one that takes its place."""
         before = self.selected
         self.now = now
@@ -122,27 +129,27 @@ class Rows(ScrollView, can_focus=True):
             self._keep_in_view()
         self.refresh()
 
-    def _place_of(self, before: Row | None) -> int:
+    def _place_of(self, before: TopRow | None) -> int:
         keys = [row.key for row in self.rows]
         if before is not None and before.key in keys:
             return keys.index(before.key)
         tasks = [row.task for row in self.rows]
         if before is not None and before.item is None and before.task in tasks:
             return tasks.index(before.task)  # it needs a person now
-        here = min(self._cursor, max(len(self.rows) - 1, 0))
+        index = min(self._cursor, max(len(self.rows) - 1, 0))
         if before is not None and before.item is not None:  # the next that needs a person
             items = [at for at, row in enumerate(self.rows) if row.item is not None]
-            here = min(items, key=lambda at: (abs(at - here), -at), default=here)
-        return self._nearest(here, 1)
+            index = min(items, key=lambda at: (abs(at - index), -at), default=index)
+        return self._nearest(index, 1)
 
     def _nearest(self, at: int, step: int) -> int:
         """The next row from here that is no heading; the other way if there is none."""
         for way in (step, -step):
-            here = at
-            while 0 <= here < len(self.rows):
-                if self.rows[here].key:
-                    return here
-                here += way
+            index = at
+            while 0 <= index < len(self.rows):
+                if self.rows[index].key:
+                    return index
+                index += way
         return 0
 
     def move(self, by: int) -> None:

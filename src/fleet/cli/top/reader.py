@@ -10,24 +10,28 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from fleet.cli.top.rows import Look
+from fleet.cli.terminal.view import Text
+from fleet.cli.top.rows import RUNNING, TopReading
 from fleet.domain.data import NamedTuple
-from fleet.domain.errors import FleetError
+from fleet.domain.errors import FleetError, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from fleet.cli.terminal.view import Result
     from fleet.client import Client
+    from fleet.operations.tasks.rows import TaskRow
     from fleet.operations.tasks.show import TaskDetail
 
-EVERY = 1.0  # seconds between two looks
+LOOK_SECONDS = 1.0  # seconds between two looks
 SHARE = 10  # of its time that a reader spends reading is at most one in so many
-MOST_TASKS, MOST_ITEMS = 1000, 200
+MOST_TASKS, MOST_ITEMS, MOST_AGENTS = 1000, 200, 100
 LINES = 2000  # of a transcript
+DELIVERY_SECONDS = 10.0  # for an agent to read what was sent to it
 DIFF_SECONDS = 5.0  # for which a diff is shown before it is made again
 
 
-class Wanted(NamedTuple):
+class WantedPage(NamedTuple):
     """What is shown of which task: `output`, `diff` or `about`."""
 
     task: str
@@ -38,16 +42,16 @@ class Wanted(NamedTuple):
 class Page(NamedTuple):
     """`lines` of what was wanted; `live`: the newest line is the last one."""
 
-    wanted: Wanted
+    wanted: WantedPage
     lines: list[str]
     live: bool = False
 
 
-class Reader(threading.Thread):
+class TopReader(threading.Thread):
     def __init__(
         self,
         connect: Callable[[], Client],
-        show: Callable[[Look], None],
+        show: Callable[[TopReading], None],
         turn: Callable[[Page], None],
         *,
         everywhere: bool = False,
@@ -55,12 +59,12 @@ class Reader(threading.Thread):
         super().__init__(daemon=True, name="top-reader")
         self._connect, self._show, self._turn = connect, show, turn
         self.everywhere = everywhere
-        self._wanted: Wanted | None = None
+        self._wanted: WantedPage | None = None
         self._output: Output | None = None
-        self._diff: tuple[float, Wanted, list[str]] | None = None
+        self._diff: tuple[float, WantedPage, list[str]] | None = None
         self._wake, self._over = threading.Event(), threading.Event()
 
-    def want(self, wanted: Wanted | None) -> None:
+    def want(self, wanted: WantedPage | None) -> None:
         if wanted != self._wanted:
             self._wanted = wanted
             self._wake.set()
@@ -83,24 +87,35 @@ class Reader(threading.Thread):
                 self._read_page(client)
                 self._show(self._look(client))
             except FleetError as error:
-                self._show(Look(error=error.message))
+                self._show(TopReading(error=error.message))
             except OSError as error:
-                self._show(Look(error=str(error)))
+                self._show(TopReading(error=str(error)))
             took = time.monotonic() - began
-            self._wake.wait(max(EVERY, took * (SHARE - 1)))
+            self._wake.wait(max(LOOK_SECONDS, took * (SHARE - 1)))
             if self._wake.is_set():
                 self._wake.clear()
                 if client is not None and not self._over.is_set():
                     self._try_page(client)
 
-    def _look(self, client: Client) -> Look:
+    def _look(self, client: Client) -> TopReading:
         from fleet.operations.inbox import ListInbox
         from fleet.operations.tasks.list import ListTasks
 
         project = client.scope(everywhere=self.everywhere)
         items = client.call(ListInbox(project, limit=MOST_ITEMS))
         tasks = client.call(ListTasks(project, limit=MOST_TASKS))
-        return Look(items, tasks, client.now())
+        doing, supervised = self._doing(client, tasks), client.supervised()
+        return TopReading(items, tasks, client.now(), doing=doing, supervised=supervised)
+
+    def _doing(self, client: Client, tasks: Sequence[TaskRow]) -> dict[str, str]:
+        from fleet.operations.tasks.observe import LookAtAgents
+
+        live = [task.id for task in tasks if task.status in RUNNING][:MOST_AGENTS]
+        try:
+            sights = client.call(LookAtAgents(tuple(live))) if live else ()
+        except FleetError:  # one of them has ended meanwhile, or the server does not tell
+            return {}
+        return {sight.task: sight.doing for sight in sights}
 
     def _try_page(self, client: Client) -> None:
         try:
@@ -121,7 +136,7 @@ class Reader(threading.Thread):
         if wanted == self._wanted:
             self._turn(page)
 
-    def _page(self, client: Client, wanted: Wanted) -> Page:
+    def _page(self, client: Client, wanted: WantedPage) -> Page:
         match wanted.tab:
             case "diff":
                 return Page(wanted, self._diff_lines(client, wanted))
@@ -133,7 +148,7 @@ class Reader(threading.Thread):
             self._output = Output(client, wanted.run)
         return Page(wanted, self._output.read(), live=True)
 
-    def _diff_lines(self, client: Client, wanted: Wanted) -> list[str]:
+    def _diff_lines(self, client: Client, wanted: WantedPage) -> list[str]:
         from fleet.operations.worktrees import DiffWorktree
 
         if self._diff is None or self._diff[1] != wanted or self._diff[0] < time.monotonic():
@@ -221,13 +236,44 @@ class Hands(threading.Thread):
             deed = self._todo.get()
             try:
                 client = client or self._connect()
-                client.call(request_of(deed.operation)(**deed.fields))
+                words = carry_out(client, deed)
             except FleetError as error:
                 self._tell(f"{error.message} {error.fix}".strip(), True)
             except OSError as error:
                 self._tell(str(error), True)
             else:
-                self._tell(deed.words, False)
+                self._tell(words, False)
+
+
+def carry_out(client: Client, deed: Deed) -> str:
+    """Do it as the command of that name does it, and say what came of it."""
+    if deed.operation == "message.send":
+        from fleet.cli.tasks.messages import tell
+
+        task, text = deed.fields["task"], deed.fields["text"]
+        return _sentence(tell(client, task, (text,), None, wait=DELIVERY_SECONDS))
+    try:
+        client.call(request_of(deed.operation)(**deed.fields))
+    except Refused as error:
+        if error.code != "untested":
+            raise
+        return _queued_to_land(client, deed.fields["task"])
+    return deed.words
+
+
+def _queued_to_land(client: Client, task: str) -> str:
+    """Its gate has to pass first: the supervisor sees to it, or else we do."""
+    from fleet.cli.landing.land import land_now
+    from fleet.operations.landing.landing import LandTasks
+
+    if not client.supervised():
+        return _sentence(land_now(client, (task,), ""))
+    (row,) = client.call(LandTasks((task,)))
+    return f"{row.task} waits to land on {row.onto} ({row.id})."
+
+
+def _sentence(result: Result) -> str:
+    return result.view.text if isinstance(result.view, Text) else ""
 
 
 def request_of(operation: str) -> Any:

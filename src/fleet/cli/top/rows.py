@@ -10,17 +10,18 @@ from fleet.cli.terminal.measure import fit, harmless, pad, width
 from fleet.domain.data import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from fleet.domain.inbox import Item
+    from fleet.domain.inbox import InboxItem
     from fleet.operations.tasks.rows import TaskRow
 
 RUNNING = frozenset({"running", "starting", "stopping"})
+DOING = {"waiting": "yellow", "idle": "yellow", "exited": "red"}  # of an agent in a terminal
 STYLES = {"high": "bold yellow", "medium": "red", "low": "cyan"}
 AGE = 4  # columns of the age, at the right edge
 
 
-class Row(NamedTuple):
+class TopRow(NamedTuple):
     """A line of the list: an item, a task, or a heading, which has no `key`."""
 
     key: str
@@ -29,64 +30,77 @@ class Row(NamedTuple):
     words: str
     since: int | None = None
     style: str = ""
-    item: Item | None = None
+    item: InboxItem | None = None
     row: TaskRow | None = None
 
 
-class Look(NamedTuple):
-    """What was read at one time; `error`: why it could not be."""
+class TopReading(NamedTuple):
+    """What was read at one time; `doing`: by task, as `fleet list` says it; `error`: why it could not be read.
 
-    items: tuple[Item, ...] = ()
+    `supervised`: whether something starts what waits.
+    """
+
+    items: tuple[InboxItem, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
     at: int = 0
     error: str = ""
+    doing: Mapping[str, str] | None = None
+    supervised: bool = True
 
 
-def rows_of(look: Look, words: str = "") -> list[Row]:
+def rows_of(look: TopReading, words: str = "") -> list[TopRow]:
     """`words`: only what has all of these in its id, its state or its words."""
     tasks = {task.id: task for task in look.tasks}
     urgent = [_item_row(item, tasks.get(item.task)) for item in look.items]
     needing = {item.task for item in look.items}
     others = [task for task in look.tasks if task.id not in needing]
-    running = [_task_row(task) for task in others if task.status in RUNNING]
-    waiting = [_task_row(task) for task in others if task.status not in RUNNING]
+    doing = look.doing or {}
+    running = [_running_row(t, doing.get(t.id, "")) for t in others if t.status in RUNNING]
+    waiting = [_waiting_row(task) for task in others if task.status not in RUNNING]
     parts = {"Needs you": urgent, "Running": running, "Waiting": waiting}
-    listed: list[Row] = []
+    listed: list[TopRow] = []
     for heading, rows in parts.items():
         matching = [row for row in rows if _has(row, words.casefold().split())]
         if matching:
-            listed += [Row("", "", "", f"{heading} ({len(matching)})", style="bold"), *matching]
+            listed += [TopRow("", "", "", f"{heading} ({len(matching)})", style="bold"), *matching]
     return listed
 
 
-def _item_row(item: Item, task: TaskRow | None) -> Row:
+def _item_row(item: InboxItem, task: TaskRow | None) -> TopRow:
     what, words = WORDS.get(item.kind, item.kind), item.words
     if item.kind in {"not-landed", "review"} and item.title:
         words = item.title
     style = STYLES[item.severity]
-    return Row(item.id, item.task, what, words, item.since, style, item, task)
+    return TopRow(item.id, item.task, what, words, item.since, style, item, task)
 
 
-def _task_row(task: TaskRow) -> Row:
-    running = task.status in RUNNING
-    since = task.run.started_at if running and task.run else task.created_at
-    style = "green" if running else "dim"
-    return Row(task.id, task.id, task.status, task.title, since, style, row=task)
+def _running_row(task: TaskRow, doing: str) -> TopRow:
+    since = task.run.started_at if task.run else task.created_at
+    what = doing if doing in DOING and task.status == "running" else task.status
+    return TopRow(task.id, task.id, what, task.title, since, DOING.get(what, "green"), row=task)
 
 
-def _has(row: Row, words: Iterable[str]) -> bool:
+def _waiting_row(task: TaskRow) -> TopRow:
+    return TopRow(task.id, task.id, task.status, task.title, task.created_at, "dim", row=task)
+
+
+def is_running(row: TopRow) -> bool:
+    return row.row is not None and row.row.status in RUNNING
+
+
+def _has(row: TopRow, words: Iterable[str]) -> bool:
     text = f"{row.task} {row.what} {row.words}".casefold()
     return all(word in text for word in words)
 
 
-def columns_of(rows: Sequence[Row]) -> tuple[int, int]:
+def columns_of(rows: Sequence[TopRow]) -> tuple[int, int]:
     """How wide the tasks and their states are."""
     known = [row for row in rows if row.key]
     task = max((width(row.task) for row in known), default=0)
     return min(task, 8), min(max((width(row.what) for row in known), default=0), 11)
 
 
-def cells(row: Row, room: int, now: int, columns: tuple[int, int]) -> list[tuple[str, str]]:
+def cells(row: TopRow, room: int, now: int, columns: tuple[int, int]) -> list[tuple[str, str]]:
     """Pieces of text with their styles, together exactly as wide as the room."""
     if not row.key:
         return [(pad(fit(row.words, room), room), row.style)]
@@ -94,9 +108,9 @@ def cells(row: Row, room: int, now: int, columns: tuple[int, int]) -> list[tuple
     left = f" {pad(fit(harmless(row.task), task), task)} "
     state = pad(fit(row.what, what), what)
     space = max(room - width(left) - what - AGE - 2, 0)
-    about = pad(fit(harmless(" ".join(row.words.split())), space), space)
+    words = pad(fit(harmless(" ".join(row.words.split())), space), space)
     old = pad(age(row.since, now), AGE, right=True)
-    pieces = [(left, "bold"), (state, row.style), (f" {about} ", ""), (old, "dim")]
+    pieces = [(left, "bold"), (state, row.style), (f" {words} ", ""), (old, "dim")]
     over = sum(width(text) for text, _ in pieces) - room
     return pieces if over <= 0 else [(fit("".join(text for text, _ in pieces), room), "")]
 
@@ -112,18 +126,19 @@ def age(since: int | None, now: int) -> str:
     return f"{passed // SECOND}s"
 
 
-def summary(look: Look, scope_name: str) -> str:
+def summary(look: TopReading, scope_name: str) -> str:
     running = sum(task.status in RUNNING for task in look.tasks)
     needing = {item.task for item in look.items}
     waiting = sum(task.status not in RUNNING and task.id not in needing for task in look.tasks)
     need = "needs" if len(look.items) == 1 else "need"
     spent = sum(task.run.usage.cost for task in look.tasks if task.run)
-    parts = [f"{len(look.items)} {need} you", f"{running} running", f"{waiting} waiting"]
+    starter = "" if look.supervised or not waiting else " for `fleet run`"
+    parts = [f"{len(look.items)} {need} you", f"{running} running", f"{waiting} waiting{starter}"]
     parts += [money(spent)] if spent else []
     return " · ".join([*parts, scope_name])
 
 
-def facts(row: Row, now: int) -> list[tuple[str, str]]:
+def facts(row: TopRow, now: int) -> list[tuple[str, str]]:
     """The lines above what is shown of a row, each with its style."""
     task, item = row.row, row.item
     title = item.title if item and item.title else task.title if task else row.words
@@ -170,15 +185,20 @@ KEYS = {  # by the kind of an item, or the state of a task
 ALWAYS = ("? keys", "q quit", "⏎ open", "/ find")
 
 
-def keys_of(row: Row | None) -> str:
+def keys_of(row: TopRow | None) -> str:
+    return "  ".join((*own_keys(row), *ALWAYS))
+
+
+def own_keys(row: TopRow | None) -> tuple[str, ...]:
+    """The keys that do something with this row alone."""
     if row is None:
-        return "  ".join(ALWAYS)
-    kind = row.item.kind if row.item else "running" if row.what in RUNNING else "waiting"
+        return ()
+    kind = row.item.kind if row.item else "running" if is_running(row) else "waiting"
     choose = ("1-9 choose",) if row.item and row.item.options else ()
-    return "  ".join((*choose, *KEYS.get(kind, ("x drop",) if row.task else ()), *ALWAYS))
+    return (*choose, *KEYS.get(kind, ("x drop",) if row.task else ()))
 
 
-def first_tab(row: Row) -> str:
+def first_tab(row: TopRow) -> str:
     """What is shown of it unless something else is asked for."""
     reviewed = row.item is not None and row.item.kind in {"not-landed", "review", "conflict"}
     return "diff" if reviewed else "output"

@@ -1,11 +1,11 @@
 // Parts for screens of figures: a table, a figure with its name, a bar, tabs, a switch.
-import { html } from "../vendor/preact.js";
+import { html, useEffect, useRef } from "../vendor/preact.js";
 
 /**
  * A column: its name, what a row has in it, and whether that is a number. `wide` columns take the room;
- * `extra` ones are left out on a phone.
+ * `extra` ones are left out on a phone; `doing`: buttons, whose name only a screen reader says.
  * @template Row
- * @typedef {{ name: string, of: (row: Row) => any, number?: boolean, wide?: boolean, extra?: boolean }} Column
+ * @typedef {{ name: string, of: (row: Row) => any, number?: boolean, wide?: boolean, extra?: boolean, doing?: boolean }} Column
  */
 
 /**
@@ -16,9 +16,9 @@ import { html } from "../vendor/preact.js";
 export function Table({ label, columns, rows, id, empty = null, open }) {
   if (!rows.length && empty) return empty;
   const kind = (/** @type {Column<Row>} */ column) =>
-    [column.number && "number", column.wide && "wide", column.extra && "extra"].filter(Boolean).join(" ");
+    [column.number && "number", column.wide && "wide", column.extra && "extra", column.doing && "doing"].filter(Boolean).join(" ");
   return html`<div class="scroll-x" tabindex="0" role="region" aria-label=${label}><table class=${open ? "opens" : ""}>
-    <thead><tr>${columns.map((column) => html`<th scope="col" class=${kind(column)}>${column.name}</th>`)}</tr></thead>
+    <thead><tr>${columns.map((column) => html`<th scope="col" class=${kind(column)}>${column.doing ? html`<span class="unseen">${column.name}</span>` : column.name}</th>`)}</tr></thead>
     <tbody>${rows.map((row) =>
       html`<tr key=${id(row)} onClick=${open && ((/** @type {Event} */ event) => {
         if (!(/** @type {Element} */ (event.target)).closest("a, button, input, label")) open(row);
@@ -49,12 +49,20 @@ export const Badge = ({ tone = "plain", children }) => html`<span class=${`tag $
 /**
  * Links to the parts of a screen. @param {{ label: string, at: string, tabs: { to: string, name: string, count?: number | string }[] }} props
  */
-export const Tabs = ({ label, at, tabs }) =>
-  html`<nav class="tabs" aria-label=${label}>${tabs.map((tab) =>
+export function Tabs({ label, at, tabs }) {
+  const nav = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => { // on a phone not all of them are in sight; the page itself stays where it is
+    const [box, link] = [nav.current, nav.current?.querySelector("[aria-current]")];
+    if (!box || !link) return;
+    const [outer, inner] = [box.getBoundingClientRect(), link.getBoundingClientRect()];
+    box.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
+  }, [at]);
+  return html`<nav class="tabs" ref=${nav} aria-label=${label}>${tabs.map((tab) =>
     html`<a key=${tab.to} href=${tab.to} aria-current=${tab.to === at ? "page" : undefined}>${tab.name}${
       tab.count !== undefined && tab.count !== "" && html`<span>${tab.count}</span>`
     }</a>`
   )}</nav>`;
+}
 
 /** One of a few. @param {{ label: string, value: string, options: [string, string][], choose: (value: string) => void }} props */
 export const Switch = ({ label, value, options, choose }) =>

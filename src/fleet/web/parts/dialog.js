@@ -16,7 +16,7 @@ export function Dialog({ title, close, children, wide }) {
   </dialog>`;
 }
 
-/** @typedef {{ title: string, text?: string, yes: string, danger?: boolean, field?: string, needed?: boolean, done: (answer: string | null) => void }} Question */
+/** `choices`: what the field suggests, which is one line then. @typedef {{ title: string, text?: string, yes: string, danger?: boolean, field?: string, choices?: string[], needed?: boolean, done: (answer: string | null) => void }} Question */
 const question = signal(/** @type {Question | null} */ (null));
 
 /** Whether the person agrees. @param {Omit<Question, "done">} asked @returns {Promise<boolean>} */
@@ -30,7 +30,7 @@ export const ask = (asked) =>
 
 export function Asking() {
   const asked = question.value;
-  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const field = useRef(/** @type {HTMLTextAreaElement | HTMLInputElement | null} */ (null));
   useEffect(() => {
     field.current?.focus();
   }, [asked]);
@@ -46,7 +46,10 @@ export function Asking() {
   return html`<${Dialog} title=${asked.title} close=${() => end(null)}>
     ${asked.text && html`<p>${asked.text}</p>`}
     ${asked.field &&
-    html`<label class="field">${asked.field}<textarea ref=${field} rows="4" onKeyDown=${onSubmit(submit)}></textarea></label>`}
+    html`<label class="field">${asked.field}${asked.choices
+        ? html`<input ref=${field} list=${asked.choices.length ? "choices-of-field" : undefined} autocomplete="off" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === "Enter" && submit()} />
+          ${asked.choices.length > 0 && html`<datalist id="choices-of-field">${asked.choices.map((each) => html`<option value=${each}></option>`)}</datalist>`}`
+        : html`<textarea ref=${field} rows="4" onKeyDown=${onSubmit(submit)}></textarea>`}</label>`}
     <footer><button onClick=${() => end(null)}>Cancel</button>
       <button class=${asked.danger ? "danger" : "primary"} onClick=${submit}>${asked.yes}</button></footer>
   <//>`;

@@ -1,4 +1,4 @@
-// Words for times, money and numbers. Nothing here looks at the page.
+// Words for times, money and numbers, and any words made harmless. Nothing here looks at the page.
 
 const STEPS = /** @type {[number, string][]} */ ([[86400, "d"], [3600, "h"], [60, "m"]]);
 
@@ -27,3 +27,16 @@ export function short(count) {
 
 /** The last part of a directory. @param {string} path */
 export const last = (path) => path.replace(/\/+$/, "").split("/").pop() || path;
+
+// What would turn a line around, or hide in it, is shown as the command line shows it: `\u202e`.
+/** Control and format characters, but for line breaks, tabs, and what joins emoji and letters. */
+const HIDDEN = /(?![\t\n\r\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}]/gu;
+
+/** @param {string} text */
+export const harmless = (text) => text.replace(HIDDEN, written);
+
+/** @param {string} character */
+function written(character) {
+  const code = character.codePointAt(0) || 0;
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+}

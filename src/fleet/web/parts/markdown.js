@@ -25,6 +25,12 @@ export function Markdown({ text }) {
   return html`<div class="markdown" dir="auto">${blocks(Lexer.lex(text, { gfm: true }))}</div>`;
 }
 
+/** What stands in one line. @param {{ text: string }} props */
+export function Phrase({ text }) {
+  const ready = useLexer();
+  return html`<bdi>${ready ? inline(Lexer.lexInline(text, { gfm: true })) : text}</bdi>`;
+}
+
 const COMMENT = /^\s*<!--[^]*-->\s*$/; // nothing that an agent wrote is left out, but it is folded
 
 /** @param {any[] | undefined} tokens @returns {any[]} */

@@ -1,15 +1,15 @@
-// Find a task by any word, text in transcripts, or something to do.
-import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
-import { call, toast } from "../call.js";
+// Find a task by any word, text in transcripts, an agent, a node, or something to do.
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
+import { call, signOut, toast } from "../call.js";
 import { loadMore } from "../live.js";
-import { go } from "../router.js";
+import { go, rail } from "../router.js";
 import { matcher } from "../screens/tasks.js";
-import { rail } from "../screens.js";
-import { may, numberOf, tasks, version } from "../store.js";
+import { may, me, numberOf, overlay, tasks, version } from "../store.js";
+import { useAgents } from "./agents.js";
 import { confirm, Dialog } from "./dialog.js";
-import { Status } from "./show.js";
+import { Status, turnTheme } from "./show.js";
 
-/** @typedef {{ key: string, label: string, note?: any, run: () => void }} Choice */
+/** `group`: named above the first of its choices. @typedef {{ key: string, group: string, label: string, note?: any, run: () => void }} Choice */
 
 const MORE = /** @type {[string, string][]} */ ([["/tasks?as=board", "Board"], ["/tasks?as=graph", "Graph"]]);
 const BUSY = new Set(["running", "starting", "ready"]);
@@ -19,7 +19,7 @@ async function toEach(name, statuses, { title, yes, done }) {
   await loadMore(["active"], true);
   const ids = [...tasks.values()].filter((row) => statuses.has(row.status)).map((row) => row.id);
   if (!ids.length) return toast("There is none.");
-  if (!await confirm({ title: `${title} ${ids.length} ${ids.length === 1 ? "task" : "tasks"}?`, text: "Nothing that was done is lost.", yes })) return;
+  if (!await confirm({ title: `${title} ${ids.length} ${ids.length === 1 ? "task" : "tasks"}?`, text: "What runs finishes its current run first. Nothing that was done is lost.", yes })) return;
   let count = 0;
   for (let at = 0; at < ids.length; at += 8) {
     const some = await Promise.allSettled(ids.slice(at, at + 8).map((task) => call(name, { task })));
@@ -28,12 +28,28 @@ async function toEach(name, statuses, { title, yes, done }) {
   toast(`${count} ${count === 1 ? "task" : "tasks"} ${done}.`);
 }
 
-/** @type {{ label: string, needs: string, run: () => unknown }[]} */
+/** `open`: to show this over the page. @type {{ label: string, needs: string, open?: string, run?: () => unknown }[]} */
 const ACTIONS = [
+  { label: "New task", needs: "add", open: "new" },
   { label: "Pause everything that runs or is ready", needs: "assign", run: () => toEach("task.pause", BUSY, { title: "Pause", yes: "Pause them", done: "paused" }) },
   { label: "Resume everything that is paused", needs: "assign", run: () => toEach("task.resume", new Set(["paused"]), { title: "Resume", yes: "Resume them", done: "resumed" }) },
+  { label: "Light or dark", needs: "", run: turnTheme },
+  { label: "Show the keys", needs: "", open: "keys" },
+  { label: "Sign out", needs: "", run: () => signOut() },
 ];
 const MOST = 12;
+const MOST_NAMES = 6;
+
+/** The agents and nodes that have these words in their names. @param {string} words @param {(path: string) => () => void} to @returns {Choice[]} */
+function useNames(words, to) {
+  const { agents, nodes } = useAgents();
+  if (!words) return [];
+  const some = (/** @type {string[]} */ names) => names.filter((name) => name.toLowerCase().includes(words)).slice(0, MOST_NAMES);
+  return [
+    ...some(agents).map((name) => ({ key: `agent ${name}`, group: "Agents", label: name, run: to(`/tasks?view=all&q=agent:${encodeURIComponent(name)}`) })),
+    ...some(nodes).map((name) => ({ key: `node ${name}`, group: "Nodes", label: name, run: to(`/machines?node=${encodeURIComponent(name)}`) })),
+  ];
+}
 
 /** What the server finds in prompts and transcripts, a moment after typing ends. @param {string} text */
 function useHits(text) {
@@ -54,39 +70,45 @@ function useHits(text) {
   return hits;
 }
 
-/** @param {{ close: () => void, extra?: [string, string][] }} props */
+/** @param {{ close: () => void }} props */
 export default function Palette({ close }) {
   const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
+  const [at, setAt] = useState(""); // the key of the chosen one: others may come before it
   const hits = useHits(text);
+  const words = text.trim().toLowerCase();
+  const to = (/** @type {string} */ path) => () => {
+    close();
+    go(path);
+  };
+  const names = useNames(words, to);
+  const list = useRef(/** @type {HTMLElement | null} */ (null));
   const choices = useMemo(() => {
-    const to = (/** @type {string} */ path) => () => {
-      close();
-      go(path);
-    };
-    const words = text.trim().toLowerCase();
     /** @type {Choice[]} */
-    const actions = ACTIONS.filter((each) => may(each.needs) && each.label.toLowerCase().includes(words))
-      .map((each) => ({ key: each.label, label: each.label, run: () => { close(); each.run(); } }));
+    const actions = (me.value ? ACTIONS : []).filter((each) => (!each.needs || may(each.needs)) && each.label.toLowerCase().includes(words))
+      .map((each) => ({ key: each.label, group: "Do", label: each.label, run: () => { close(); each.open ? (overlay.value = each.open) : each.run?.(); } }));
     const screens = /** @type {[string, string][]} */ (rail().map(({ to: where, name }) => [where, name]));
     /** @type {Choice[]} */
     const places = [...screens, ...MORE].filter(([, name]) => `go to ${name}`.toLowerCase().includes(words))
-      .map(([path, name]) => ({ key: path, label: `Go to ${name}`, run: to(path) }));
+      .map(([path, name]) => ({ key: path, group: "Go to", label: name, run: to(path) }));
     const rows = [...tasks.values()].filter(matcher(words)).sort((one, other) => numberOf(other.id) - numberOf(one.id));
     const found = rows.slice(0, MOST).map((row) => ({
-      key: row.id, label: `${row.id}  ${row.title}`, note: html`<${Status} status=${row.status} />`, run: to(`/t/${row.id}`),
+      key: row.id, group: "Tasks", label: `${row.id}  ${row.title}`, note: html`<${Status} status=${row.status} />`, run: to(`/t/${row.id}`),
     }));
     const known = new Set(found.map((each) => each.key));
     const texts = hits.filter((hit) => !known.has(hit.task)).map((hit) => ({
-      key: `${hit.task} ${hit.where} ${hit.run}`, label: `${hit.task}  ${hit.text}`, note: html`<small>${hit.where}</small>`, run: to(`/t/${hit.task}`),
+      key: `${hit.task} ${hit.where} ${hit.run}`, group: "In prompts and transcripts", label: `${hit.task}  ${hit.text}`, note: html`<small>${hit.where}</small>`, run: to(`/t/${hit.task}`),
     }));
-    return words ? [...found, ...texts, ...places, ...actions] : [...places, ...actions, ...found];
-  }, [text, hits, version.value]);
-  const chosen = Math.min(at, choices.length - 1);
+    return words ? [...found, ...names, ...places, ...actions, ...texts] : [...places, ...actions, ...found];
+  }, [text, hits, version.value, me.value, names.map((each) => each.key).join()]);
+  const chosen = Math.max(0, choices.findIndex((each) => each.key === at));
+  const choose = (/** @type {number} */ index) => setAt(choices[Math.max(0, Math.min(index, choices.length - 1))]?.key || "");
+  useEffect(() => {
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
   /** @param {KeyboardEvent} event */
   const press = (event) => {
-    if (event.key === "ArrowDown") setAt(Math.min(chosen + 1, choices.length - 1));
-    else if (event.key === "ArrowUp") setAt(Math.max(chosen - 1, 0));
+    if (event.key === "ArrowDown") choose(chosen + 1);
+    else if (event.key === "ArrowUp") choose(chosen - 1);
     else if (event.key === "Enter") choices[chosen]?.run();
     else return;
     event.preventDefault();
@@ -94,9 +116,9 @@ export default function Palette({ close }) {
   return html`<${Dialog} title="Search and do" close=${close} wide>
     <input role="combobox" aria-expanded="true" aria-controls="choices" aria-activedescendant=${choices.length ? `choice-${chosen}` : undefined}
       aria-label="Search" autofocus placeholder="A word of a title, a branch, a transcript …" value=${text} onKeyDown=${press}
-      onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(0); }} />
-    <div class="choices" id="choices" role="listbox" aria-label="Results">${choices.map((choice, index) =>
-      html`<div key=${choice.key} id=${`choice-${index}`} role="option" aria-selected=${index === chosen} onPointerMove=${() => setAt(index)} onClick=${choice.run}>
+      onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(""); }} />
+    <div class="choices" id="choices" ref=${list} role="listbox" aria-label="Results">${choices.map((choice, index) =>
+      html`${choice.group !== choices[index - 1]?.group && html`<span class="of-group" role="presentation">${choice.group}</span>`}<div key=${choice.key} id=${`choice-${index}`} role="option" aria-selected=${index === chosen} onPointerMove=${() => choose(index)} onClick=${choice.run}>
         <bdi>${choice.label}</bdi>${choice.note}</div>`)}</div>
     ${!choices.length && html`<p class="soft">Nothing found.</p>`}
   <//>`;

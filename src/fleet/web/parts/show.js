@@ -1,10 +1,10 @@
 // Small things that every screen shows: a status, a time, money, an empty state, an icon.
-import { html, useEffect, useState } from "../vendor/preact.js";
-import { now } from "../store.js";
-import { toast } from "../call.js";
-import { duration } from "./format.js";
+import { html, options, useEffect, useState } from "../vendor/preact.js";
+import { call, Refusal, toast } from "../call.js";
+import { connection, may, now, overlay } from "../store.js";
+import { duration, harmless } from "./format.js";
 
-export { duration, last, money, short } from "./format.js";
+export { duration, harmless, last, money, short } from "./format.js";
 
 /** @typedef {import("../api.d.ts").TaskRow} TaskRow */
 
@@ -43,7 +43,10 @@ export function Ago({ at }) {
 
 /** @param {{ icon?: string, title: string, children?: any }} props */
 export const Empty = ({ icon = "check", title, children }) =>
-  html`<div class="empty"><${Icon} name=${icon} /><h2>${title}</h2><div>${children}</div></div>`;
+  html`<div class="empty"><${Icon} name=${icon} tone=${icon === "check" ? "done" : ""} /><h2>${title}</h2><div>${children}</div></div>`;
+
+/** For who has no task yet. */
+export const AddOne = () => may("add") && html`<button class="primary" onClick=${() => (overlay.value = "new")}><${Icon} name="plus" />Add a task<kbd>n</kbd></button>`;
 
 /** @param {{ rows?: number }} props */
 export const Loading = ({ rows = 4 }) =>
@@ -67,6 +70,9 @@ export function Command({ command }) {
     ><button class="quiet" onClick=${copy} title="Copy" aria-label=${`Copy: ${command}`}><${Icon} name="copy" /></button></span>`;
 }
 
+/** The next step: a command, or words. @param {{ fix: string }} props */
+export const Fix = ({ fix }) => (fix.startsWith("fleet ") ? html`<${Command} command=${fix} />` : html`<span class="soft">${fix}</span>`);
+
 /**
  * What `load` answers, loaded again when `deps` change; `again` loads it now.
  * @template T @param {() => Promise<T>} load @param {unknown[]} deps
@@ -87,6 +93,43 @@ export function useLoaded(load, deps) {
   return { ...state, again: () => setRound((before) => before + 1) };
 }
 
+const SELDOM = 10_000; // milliseconds between two loads of the whole page
+const LOADED_AGAIN = "fleet.loaded-again";
+
+/** Of code that could not be had. @param {string} next what happens then */
+export const absent = (next) =>
+  new Refusal(0, { detail: "This part of the page is not there.", fix: `The server does not answer, or was updated: ${next}.` });
+
+/**
+ * What a module shows, once its code is here. When that cannot be had, the whole page is loaded again as soon as the
+ * server answers: it may have been updated, and has other files then. @param {(() => Promise<any>) | null | undefined} load
+ */
+export function usePart(load) {
+  const [state, setState] = useState(/** @type {{ load?: any, View?: any, error?: Error }} */ ({}));
+  useEffect(() => {
+    let gone = false;
+    load?.().then(
+      (module) => gone || setState({ load, View: module.default }),
+      () => gone || setState({ load, error: absent("the page loads again by itself") }),
+    );
+    return () => {
+      gone = true;
+    };
+  }, [load]);
+  const mine = state.load === load ? state : {};
+  const live = connection.value === "live";
+  useEffect(() => {
+    if (mine.error && live) call("me.show").then(loadAgain, () => {});
+  }, [mine.error, live]);
+  return mine;
+}
+
+function loadAgain() {
+  if (Date.now() - Number(sessionStorage.getItem(LOADED_AGAIN)) < SELDOM) return;
+  sessionStorage.setItem(LOADED_AGAIN, String(Date.now()));
+  location.reload();
+}
+
 /** @type {Record<string, string>} */
 const PATHS = {
   inbox: "M3 12h5l1.5 3h5L16 12h5M5 5h14l2 7v6a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1v-6z",
@@ -103,6 +146,28 @@ const PATHS = {
   theme: "M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z", out: "M15 4h4v16h-4M10 8l-4 4 4 4M6 12h9",
 };
 
-/** @param {{ name: string }} props */
-export const Icon = ({ name }) =>
-  html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PATHS[name]} /></svg>`;
+/** @param {{ name: string, tone?: string }} props */
+export const Icon = ({ name, tone = "" }) =>
+  html`<svg class=${`icon ${tone}`} viewBox="0 0 24 24" aria-hidden="true"><path d=${PATHS[name]} /></svg>`;
+
+/** Make every text of the page harmless, wherever it comes from: asked of each node before it is shown. */
+export function showHidden() {
+  options.vnode = (/** @type {any} */ node) => {
+    if (node.type === null && typeof node.props === "string") node.props = harmless(node.props);
+  };
+}
+
+const THEME = "fleet.theme"; // where it is kept
+
+/** Light or dark: as the system is, until a person chooses. */
+export function readTheme() {
+  const theme = localStorage.getItem(THEME);
+  if (theme) document.documentElement.dataset.theme = theme;
+}
+
+export function turnTheme() {
+  const scheme = getComputedStyle(document.documentElement).colorScheme;
+  const dark = scheme === "light" || (scheme !== "dark" && !matchMedia("(prefers-color-scheme: dark)").matches);
+  localStorage.setItem(THEME, dark ? "dark" : "light");
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+}

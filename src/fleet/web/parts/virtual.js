@@ -4,9 +4,10 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/pr
 const MORE = 8; // rows beyond each edge
 
 /**
- * @param {{ count: number, height: number, row: (at: number) => any, at?: number, label: string, role?: string, head?: any, foot?: any, atEnd?: () => void }} props
+ * `at`: the row that keys are for; it comes into sight when it becomes another, which `of` names.
+ * @param {{ count: number, height: number, row: (at: number) => any, at?: number, of?: string, label: string, head?: any, foot?: any, atEnd?: () => void }} props
  */
-export function Virtual({ count, height, row, at = -1, label, role = "table", head = null, foot = null, atEnd }) {
+export function Virtual({ count, height, row, at = -1, of = "", label, head = null, foot = null, atEnd }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [seen, setSeen] = useState({ top: 0, size: 1200 });
   useEffect(() => {
@@ -37,7 +38,7 @@ export function Virtual({ count, height, row, at = -1, label, role = "table", he
     else if (top + height > element.scrollTop + element.clientHeight - height) {
       element.scrollTop = top + 2 * height - element.clientHeight;
     }
-  }, [at]);
+  }, [of]);
   const first = Math.max(0, Math.floor(seen.top / height) - MORE);
   const end = Math.min(count, Math.ceil((seen.top + seen.size) / height) + MORE);
   useEffect(() => {
@@ -45,9 +46,9 @@ export function Virtual({ count, height, row, at = -1, label, role = "table", he
   }, [end >= count, count]);
   const rows = [];
   for (let index = first; index < end; index++) rows.push(row(index));
-  return html`<div class="virtual" ref=${box} role=${role} aria-label=${label} aria-rowcount=${role === "table" ? count + 1 : undefined} tabindex="0">
-    ${head}
-    <div class="sheet" role=${role === "table" ? "rowgroup" : undefined} style=${{ height: `${count * height}px` }}>${rows}</div>
+  return html`<div class="virtual" ref=${box} role="group" aria-label=${label} tabindex="0">
+    <div role="table" aria-label=${label} aria-rowcount=${count + 1}>${head}
+      <div class="sheet" role="rowgroup" style=${{ height: `${count * height}px` }}>${rows}</div></div>
     ${foot}
   </div>`;
 }

@@ -1,13 +1,13 @@
 // What the work cost: by day, and by who did it; what running tasks may still spend.
 import { html, useState } from "../vendor/preact.js";
-import { act, call } from "../call.js";
+import { act, call, complain } from "../call.js";
 import { Meter, Panel, Stat, Stats, Switch, Table } from "../parts/data.js";
 import { ask } from "../parts/dialog.js";
 import { duration, last, money, short } from "../parts/format.js";
 import { usePolled } from "../parts/poll.js";
-import { Empty, Loading, Trouble } from "../parts/show.js";
+import { Empty, Icon, Loading, Trouble } from "../parts/show.js";
 import { go, query } from "../router.js";
-import { may } from "../store.js";
+import { may, now } from "../store.js";
 
 /** @typedef {import("../api.d.ts").UsedRow} Used */
 /** @typedef {import("../api.d.ts").BudgetRow} Budget */
@@ -15,7 +15,7 @@ import { may } from "../store.js";
 const DAY = 86_400_000;
 const EVERY = 5000;
 const SPANS = /** @type {[string, string][]} */ ([["today", "Today"], ["7", "7 days"], ["30", "30 days"]]);
-const GROUPS = /** @type {[string, string][]} */ ([["agent", "Agent"], ["model", "Model"], ["node", "Node"], ["project", "Project"], ["task", "Task"]]);
+const GROUPS = /** @type {[string, string][]} */ ([["agent", "Agent"], ["model", "Model"], ["node", "Node"], ["project", "Project"], ["team", "Team"], ["task", "Task"]]);
 const EAST = -new Date().getTimezoneOffset();
 
 /** When the span begins, at a midnight of this place. @param {string} span */
@@ -36,20 +36,32 @@ export default function Costs() {
   if (over.error && !data) return html`<${Trouble} error=${over.error} again=${over.again} />`;
   return html`<section class="costs" aria-labelledby="costs-title">
     <div class="head"><h1 id="costs-title">Costs</h1><span class="grow"></span><${Switch} label="Time" value=${span} options=${SPANS} choose=${choose} /></div>
-    ${!data ? html`<${Loading} rows=${3} />` : html`<${Figures} report=${data} />
-      <${Panel} title=${span === "today" ? "By the hour" : "By day"}><${Bars} rows=${filled(data.rows, span)} /><//>`}
+    ${!data ? html`<${Loading} rows=${3} />` : html`<${Figures} report=${data} span=${span} />
+      ${used(data) && html`<${Panel} title=${span === "today" ? "By the hour" : "By day"}><${Bars} rows=${filled(data.rows, span)} /><//>`}`}
     <${Budgets} />
-    <${Panel} title="Where it went" actions=${html`<${Switch} label="Group by" value=${group} options=${GROUPS} choose=${setGroup} />`}>
-      ${by.data && by.data.by === group ? html`<${Groups} rows=${by.data.rows} by=${group} total=${by.data.total} />` : html`<${Loading} rows=${2} />`}<//>
+    <${Parked} />
+    ${data && !used(data) && html`<${Empty} icon="costs" title="Nothing was used in that time"><p>What agents use is counted as their runs end.</p><//>`}
+    ${data && used(data) && html`<${Panel} title="Where it went" actions=${html`<${Switch} label="Group by" value=${group} options=${GROUPS} choose=${setGroup} />`}>
+      ${by.data && by.data.by === group ? html`<${Groups} rows=${by.data.rows} by=${group} total=${by.data.total} />` : html`<${Loading} rows=${2} />`}<//>`}
   </section>`;
 }
 
-/** @param {{ report: import("../api.d.ts").UsageReport }} props */
-function Figures({ report }) {
+/** Whether there is anything to show. @param {import("../api.d.ts").UsageReport} report */
+const used = ({ total, live }) => total.runs + live + total.input + total.output > 0;
+
+/** What was spent since this hour began. @param {import("../api.d.ts").UsageReport} report */
+function thisHour(report) {
+  const name = new Date(Date.now() + EAST * 60_000).toISOString().slice(0, 13);
+  return report.rows.find((row) => row.name === name)?.cost || 0;
+}
+
+/** @param {{ report: import("../api.d.ts").UsageReport, span: string }} props */
+function Figures({ report, span }) {
   const { total, local } = report;
+  const spent = [span === "today" && `${money(thisHour(report)) || "$0"} this hour`, report.live > 0 && `${report.live} still running`];
   return html`<${Stats} label="In that time">
-    <${Stat} name="Spent" value=${money(total.cost) || "$0"} note=${report.live > 0 ? `with ${report.live} that run` : ""} />
-    <${Stat} name="Tokens" value=${short(total.input + total.output)} note=${`${short(total.input)} in, ${short(total.output)} out`} />
+    <${Stat} name="Spent" value=${money(total.cost) || "$0"} note=${spent.filter(Boolean).join(", ")} />
+    <${Stat} name="Tokens" value=${short(total.input + total.output)} note=${`${short(total.input)} in${total.cached ? `, ${short(total.cached)} of it cached` : ""}, ${short(total.output)} out`} />
     <${Stat} name="Runs" value=${total.runs} note=${`${duration(total.worked / 1e6)} of work`} />
     <${Stat} name="On your own nodes" value=${local.input + local.output ? short(local.input + local.output) : "–"} tone=${local.runs ? "good" : ""}
       note=${report.saved ? `about ${money(report.saved)} saved` : local.runs ? "tokens, at no price" : "no tokens"} />
@@ -76,8 +88,9 @@ function Bars({ rows }) {
   const value = (/** @type {any} */ row) => (paid ? row.cost : row.input + row.output);
   const words = (/** @type {any} */ row) => (paid ? money(row.cost) || "$0" : `${short(row.input + row.output)} tokens`);
   const most = Math.max(...rows.map(value), 1);
-  const label = (/** @type {string} */ name) => (name.length > 10 ? `${name.slice(11)}:00` : name.slice(5));
-  const step = Math.ceil(rows.length / 8);
+  const label = (/** @type {string} */ name) =>
+    name.length > 10 ? `${name.slice(11)}:00` : new Date(`${name}T12:00`).toLocaleDateString([], { month: "short", day: "numeric" });
+  const step = Math.ceil(rows.length / (innerWidth < 600 ? 5 : 8));
   return html`<div class="bars" role="img" aria-label=${rows.filter(value).map((row) => `${label(row.name)}: ${words(row)}`).join(", ") || "Nothing yet"}>
     <span class="most">${words(rows.find((row) => value(row) === most) || { cost: 0, input: 0, output: 0 })}</span>
     ${rows.map((row, at) => html`<div key=${row.name} class="column" title=${`${label(row.name)}: ${words(row)}, ${row.runs} runs`}>
@@ -98,7 +111,16 @@ function Groups({ rows, by, total }) {
     { name: "Tokens", number: true, of: (/** @type {Used} */ row) => short(row.input + row.output) },
     { name: "Worked", number: true, extra: true, of: (/** @type {Used} */ row) => duration(row.worked / 1e6) },
     { name: "Cost", number: true, of: (/** @type {Used} */ row) => money(row.cost) || "–" },
-  ]} empty=${html`<${Empty} icon="costs" title="Nothing was used in that time"><p>What agents use is counted as their runs end.</p><//>`} />`;
+  ]} empty=${html`<p class="inside soft">Nothing has ended yet.</p>`} />`;
+}
+
+/** Accounts and machines that are not used for a while, after a limit. */
+function Parked() {
+  const { data } = usePolled(() => call("limit.list", {}), 15_000);
+  if (!data?.length) return null;
+  return html`<${Panel} title="Limits reached"><ul class="parked">${data.map((row) => html`<li key=${row.name} class="inside"><${Icon} name="clock" /> <b><bdi>${row.name}</bdi></b>
+    rests until <time datetime=${row.until}>${new Date(row.until).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false })}</time>,
+    for another ${duration(Math.max(60, (Date.parse(row.until) - now.value) / 1000))}. <span class="soft"><bdi>${row.why}</bdi></span></li>`)}</ul><//>`;
 }
 
 /** What running tasks may still cost. */
@@ -106,15 +128,15 @@ function Budgets() {
   const { data, again } = usePolled(() => call("budget.list"), EVERY);
   if (!data?.length) return null;
   const cap = async (/** @type {Budget} */ row) => {
-    const text = await ask({ title: `Cap ${row.task}`, text: "The task asks you before it costs more than this in all.", field: "Dollars", yes: "Set the budget", needed: true });
+    const text = await ask({ title: `Cap ${row.task}`, text: "The task asks you before it costs more than this in all.", field: "Dollars", yes: "Set the budget", needed: true, choices: [] });
     if (text === null) return;
     const cost = Math.round(Number(text.replace("$", "").replace(",", ".")) * 1e6);
-    if (!(cost > 0)) return;
+    if (!(cost > 0)) return complain(new Error(`'${text}' is not an amount in dollars. Write 5 or 2.50.`));
     if (await act("task.edit", { task: row.task, budget: { cost, tokens: row.own ? row.tokens : 0, seconds: row.own ? row.seconds : 0 } }, `${row.task} may cost ${money(cost)}.`)) again();
   };
   return html`<${Panel} title="Running now"><ul class="budgets">${data.slice(0, 20).map((row) => html`<li key=${row.task}>
     <div class="what"><a class="linked" href=${`/t/${row.task}`}>${row.task}</a> <bdi>${row.title}</bdi></div>
     <div class="meter">${row.cost ? html`<${Meter} value=${row.cost_spent} max=${row.cost} label=${`Budget of ${row.task}`} />` : ""}
-      <span class="number">${money(row.cost_spent) || `${short(row.tokens_spent)} tokens`}${row.cost ? ` of ${money(row.cost)}` : ""}</span>${!row.cost && html`<small>no budget</small>`}</div>
+      <span class="number">${money(row.cost_spent) || `${short(row.tokens_spent)} tokens`}${row.cost ? ` of ${money(row.cost)}` : ""} <small>${!row.cost ? "no budget" : row.own ? "set for this task" : "as the settings say"}</small></span></div>
     ${may("assign") && html`<button onClick=${() => cap(row)} aria-label=${`Cap ${row.task}`}>Cap</button>`}</li>`)}</ul><//>`;
 }

@@ -2,12 +2,13 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { act, call, complain } from "../call.js";
 import { useKeys } from "../keys.js";
-import { ask, onSubmit } from "../parts/dialog.js";
+import { onSubmit } from "../parts/dialog.js";
 import { coloured, languageOf, withMark } from "../parts/colour.js";
 import { Switch } from "../parts/data.js";
 import { inOrder, pairs, rowsOf, treeOf } from "../parts/diff_rows.js";
 import { useRows } from "../parts/rows.js";
 import { Ago, Empty, Icon, Loading, Trouble, useLoaded } from "../parts/show.js";
+import { accept, sendBack } from "../parts/verdict.js";
 import { go } from "../router.js";
 import { may } from "../store.js";
 
@@ -106,25 +107,24 @@ function Files({ data, wish, choice, detail, row, again }) {
 function Judge({ row, remarks, again }) {
   const open = remarks.filter((/** @type {MessageRow} */ remark) => remark.state === "open");
   const send = async () => {
-    const note = `${open.length} ${open.length === 1 ? "remark goes" : "remarks go"} with it.`;
-    const text = await ask({ title: `Send ${row.id} back`, text: open.length ? note : "", field: "What should its agent change?", yes: "Send back", needed: !open.length });
-    if (text !== null && (await act("task.send_back", { task: row.id, text }, `${row.id} is with its agent again.`))) again();
+    const about = open.length ? `${open.length} ${open.length === 1 ? "remark goes" : "remarks go"} with it.` : "";
+    if (await sendBack(row.id, { about, needed: !open.length })) again();
   };
   const tell = async () => {
     const text = open.map((/** @type {MessageRow} */ remark) => `${remark.path}:${remark.line}: ${remark.text}`).join("\n\n");
     if (await act("message.send", { task: row.id, text }, "Its agent reads the remarks.")) again();
   };
-  const accept = async () => {
-    if (await act("review.submit", { task: row.id, verdict: "accept" }, `${row.id} is queued to land.`)) go(`/t/${row.id}`);
+  const land = async () => {
+    if (await accept(row.id)) go(`/t/${row.id}`);
   };
   const judged = may("merge") && AGENT.has(row.status);
   const busy = may("send") && ["running", "asking"].includes(row.status);
   useKeys([
     ...(judged ? [{ key: "b", what: "Send back, with the remarks", run: send }] : []),
-    ...(judged && row.status !== "landing" ? [{ key: "l", what: "Accept: queue it to land", run: accept }] : []),
+    ...(judged && row.status !== "landing" ? [{ key: "l", what: "Accept: queue it to land", run: land }] : []),
   ], [row.id, row.status, open.length]);
   return html`${judged && html`<button onClick=${send}>Send back${open.length > 0 && html`<span class="badge">${open.length}</span>`}</button>
-    ${row.status !== "landing" && html`<button class="primary" onClick=${accept}>Accept</button>`}`}
+    ${row.status !== "landing" && html`<button class="primary" onClick=${land}>Accept</button>`}`}
     ${busy && open.length > 0 && html`<button class="primary" onClick=${tell}>Tell its agent <span class="badge">${open.length}</span></button>`}`;
 }
 
@@ -174,12 +174,14 @@ function sidesOf(hunk, language) {
 
 /** @param {FileDiff} file @param {number} at @param {any} tokens @param {any} state @returns {Item[]} */
 function linesOf(file, at, tokens, state) {
-  const rows = rowsOf((file.hunks || [])[at]);
+  const hunk = (file.hunks || [])[at];
+  const fromTop = hunk.old_start <= 1 && hunk.new_start <= 1 && !hunk.heading; // nothing is left out above it
+  const rows = rowsOf(hunk).slice(fromTop ? 1 : 0);
   const { path } = file;
   /** @type {Item[]} */
   const items = [];
   const add = (/** @type {string} */ key, /** @type {() => any} */ view, /** @type {number} */ line) => {
-    items.push({ key: `${path} ${key}`, size: 21, file: path, view });
+    items.push({ key: `${path} ${key}`, size: 24, file: path, view });
     const mine = state.remarks.filter((/** @type {MessageRow} */ remark) => remark.path === path && line && remark.line === line);
     mine.forEach((/** @type {MessageRow} */ remark) => items.push({ key: remark.id, size: 64, file: path, view: () => html`<${Remark} remark=${remark} />` }));
     if (line && state.writing === `${path}:${line}`) {
@@ -267,9 +269,20 @@ function Write({ path, line, state }) {
     <div class="acts"><button class="primary">Comment<kbd>Ctrl ⏎</kbd></button><button type="button" class="quiet" onClick=${close}>Cancel</button></div></form>`;
 }
 
+/** Whether what is here now has been painted: the lines come before the list of all files. */
+function usePainted() {
+  const [painted, setPainted] = useState(false);
+  useEffect(() => {
+    const asked = requestAnimationFrame(() => setTimeout(() => setPainted(true)));
+    return () => cancelAnimationFrame(asked);
+  }, []);
+  return painted;
+}
+
 /** @param {{ items: Item[], files: FileDiff[], tree: any, viewed: Set<string>, load: (path: string) => void, total: number }} props */
 function Sheet({ items, files, tree, viewed, load, total }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const painted = usePainted();
   const sheet = useRows({ count: items.length, box, key: (at) => items[at].key, estimate: (at) => items[at].size, padding: 80 });
   const seen = sheet.getVirtualItems();
   const wanted = seen.map((/** @type {any} */ item) => items[item.index]?.path).filter(Boolean).join("\n");
@@ -294,7 +307,7 @@ function Sheet({ items, files, tree, viewed, load, total }) {
     { key: "k", what: "Previous file", run: () => next(-1) },
   ], [current, items.length]);
   return html`<div class="diff-panes">
-    <nav class="file-tree" aria-label="Files"><${Folder} tree=${tree} depth=${0} current=${current} viewed=${viewed} jump=${jump} />
+    <nav class="file-tree" aria-label="Files">${painted && html`<${Folder} tree=${tree} depth=${0} current=${current} viewed=${viewed} jump=${jump} />`}
       ${files.length < total && html`<p class="soft">and ${total - files.length} more</p>`}</nav>
     <div class="list code" ref=${box} tabindex="0" role="region" aria-label="Changes">
       <div class="sheet" style=${{ height: `${sheet.getTotalSize()}px` }}>

@@ -3,7 +3,7 @@ import { html } from "../vendor/preact.js";
 import { call } from "../call.js";
 import { Facts, Panel } from "../parts/data.js";
 import { usePolled } from "../parts/poll.js";
-import { Ago, Command, lasted, Loading, Status } from "../parts/show.js";
+import { Ago, Fix, lasted, Loading, Status } from "../parts/show.js";
 
 /** @typedef {import("../api.d.ts").TaskDetail} Detail */
 /** @typedef {import("../api.d.ts").TaskRow} TaskRow */
@@ -23,12 +23,9 @@ export default function Explain({ row, detail }) {
   </div>`;
 }
 
-/** @param {{ fix: string }} props */
-const Fix = ({ fix }) => (fix.startsWith("fleet ") ? html`<${Command} command=${fix} />` : html`<span class="soft">${fix}</span>`);
-
 /** What each status means. @type {Record<string, string>} */
 const MEANS = {
-  ready: "Nothing keeps it from starting but room on a machine.",
+  ready: "It starts as soon as a machine has room.",
   waiting: "It starts when what it waits for is done.",
   children: "It is done when its children are.",
   postponed: "It starts again at a time that was set: after a limit, or a failed attempt.",

@@ -65,21 +65,34 @@ export function placed(tasks) {
   for (const task of shown) for (const id of task.after) if (known.has(id)) graph.setEdge(id, task.id);
   layout(graph);
   const nodes = shown.map((task) => ({ id: task.id, row: task.task, x: graph.node(task.id).x - WIDTH / 2, y: graph.node(task.id).y - HEIGHT / 2 }));
-  const edges = graph.edges().map((/** @type {any} */ edge) => ({ key: `${edge.v} ${edge.w}`, path: curve(graph.edge(edge).points) }));
+  const edges = graph.edges().map((/** @type {any} */ edge) => ({ key: `${edge.v} ${edge.w}`, path: curve(wayOf(graph, edge)) }));
   const { width = 0, height = 0 } = graph.graph();
   return { nodes, edges, width: Math.ceil(width || 1), height: Math.ceil(height || 1) };
 }
 
-/** @param {{ x: number, y: number }[]} points */
+/** Out of the right side of one node into the left side of the other, round the nodes between. @param {{ x: number, y: number }[]} points */
 function curve(points) {
   const [first, ...rest] = points;
-  return `M${first.x} ${first.y}` + rest.map((point) => `L${point.x} ${point.y}`).join("");
+  let { x, y } = first;
+  return `M${x} ${y}` + rest.map((point) => {
+    const half = (x + point.x) / 2;
+    const step = `C${half} ${y} ${half} ${point.y} ${point.x} ${point.y}`;
+    ({ x, y } = point);
+    return step;
+  }).join("");
+}
+
+/** From the middle of a side to the middle of a side. @param {any} graph @param {{ v: string, w: string }} edge */
+function wayOf(graph, edge) {
+  const [from, to] = [graph.node(edge.v), graph.node(edge.w)];
+  const between = graph.edge(edge).points.slice(1, -1).filter((/** @type {{ x: number }} */ { x }) => x > from.x + WIDTH && x < to.x - WIDTH);
+  return [{ x: from.x + WIDTH / 2, y: from.y }, ...between, { x: to.x - WIDTH / 2, y: to.y }];
 }
 
 /** @param {{ node: { x: number, y: number, id: string }, row: TaskRow }} props */
 function Node({ node, row }) {
   return html`<a class=${`node ${row.status}`} href=${`/t/${row.id}`} transform=${`translate(${node.x} ${node.y})`} aria-label=${`${row.id} ${row.title}: ${row.status}`}
       onClick=${(/** @type {Event} */ event) => { event.preventDefault(); go(`/t/${row.id}`); }}>
-    <rect width=${WIDTH} height=${HEIGHT} rx="8" /><circle cx="16" cy="18" r="4" />
-    <text x="28" y="22" class="small">${row.id} · ${row.status}</text><text x="16" y="42">${row.title.length > 27 ? `${row.title.slice(0, 26)}…` : row.title}</text></a>`;
+    <rect width=${WIDTH} height=${HEIGHT} rx="8" /><circle cx="20" cy="18" r="4" />
+    <text x="31" y="22" class="small">${row.id} · ${row.status}</text><text x="16" y="42">${row.title.length > 27 ? `${row.title.slice(0, 26)}…` : row.title}</text></a>`;
 }

@@ -3,9 +3,10 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { act, call } from "../call.js";
 import { Badge, Panel, Table } from "../parts/data.js";
 import { ask, confirm, Dialog } from "../parts/dialog.js";
-import { duration, money } from "../parts/format.js";
+import { duration, last, money } from "../parts/format.js";
 import { useFed, usePolled } from "../parts/poll.js";
 import { Ago, Command, Empty, Icon, lasted, Loading, Status, Trouble } from "../parts/show.js";
+import { sendBack } from "../parts/verdict.js";
 import { heard, may } from "../store.js";
 
 /** @typedef {import("../api.d.ts").LandingRow} Landing */
@@ -111,14 +112,21 @@ function columns(again, open) {
     then("land.drop", { landing: row.id }, `${row.id} does not land.`);
   return [
     { name: "Landing", of: (/** @type {Landing} */ row) => html`<button class="quiet id" onClick=${() => open(row.id)}>${row.id}</button>` },
-    { name: "Task", wide: true, of: (/** @type {Landing} */ row) => html`<a class="linked" href=${`/t/${row.task}`}>${row.task}</a> <bdi>${row.title}</bdi>${row.why && html`<small class="detail"><bdi>${row.why}</bdi></small>`}` },
-    { name: "State", of: (/** @type {Landing} */ row) => html`<${Status} status=${row.gate || row.state} />${row.returns > 0 && html` <${Badge} tone="warn">came back ${row.returns}×<//>`}` },
+    { name: "Task", wide: true, of: (/** @type {Landing} */ row) => html`<a class="linked" href=${`/t/${row.task}`}>${row.task}</a> <bdi>${row.title}</bdi><${Pull} row=${row} />${row.why && html`<small class="detail"><bdi>${row.why}</bdi></small>`}` },
+    { name: "State", of: (/** @type {Landing} */ row) => html`<${Status} status=${row.gate || row.state} />${row.returns > 0 && html` <${Badge} tone="warn">came back ${row.returns === 1 ? "once" : `${row.returns} times`}<//>`}` },
     { name: "Queued", extra: true, of: (/** @type {Landing} */ row) => html`<${Ago} at=${row.at} />` },
-    ...(may("merge") ? [{ name: "Do", of: (/** @type {Landing} */ row) => html`<span class="row-acts">
+    ...(may("merge") ? [{ name: "Do", doing: true, of: (/** @type {Landing} */ row) => html`<span class="row-acts">
       ${row.ahead ? html`<button onClick=${() => then("land.move", { landing: row.id }, `${row.id} is first.`)}>First</button>` : ""}
       ${row.state === "held" ? html`<button onClick=${() => then("land.release", { landing: row.id }, `${row.id} is queued again.`)}>Release</button>` : html`<button onClick=${() => hold(row)}>Hold</button>`}
+      <button onClick=${() => sendBack(row.task, { about: row.why }).then((done) => done && again())} aria-label=${`Send ${row.task} back`}>Send back</button>
       <button class="quiet" onClick=${() => drop(row)}>Drop</button></span>` }] : []),
   ];
+}
+
+/** Its pull request, on its forge. @param {{ row: Landing }} props */
+function Pull({ row }) {
+  if (!/^https?:/i.test(row.pull || "")) return null;
+  return html` <a class="linked" href=${row.pull} target="_blank" rel="noopener noreferrer">pull request ${last(row.pull || "")}</a>`;
 }
 
 /** @param {Landing} row @param {() => void} again */
@@ -131,12 +139,12 @@ async function undo(row, again) {
 /** @param {{ rows: Landing[], open: (id: string) => void, again: () => void }} props */
 const Landed = ({ rows, open, again }) => html`<${Panel} title="Landed"><${Table} label="Landed" rows=${rows} id=${(/** @type {Landing} */ row) => row.id} columns=${[
   { name: "Landing", of: (/** @type {Landing} */ row) => html`<button class="quiet id" onClick=${() => open(row.id)}>${row.id}</button>` },
-  { name: "Task", wide: true, of: (/** @type {Landing} */ row) => html`<a class="linked" href=${`/t/${row.task}`}>${row.task}</a> <bdi>${row.title}</bdi>` },
+  { name: "Task", wide: true, of: (/** @type {Landing} */ row) => html`<a class="linked" href=${`/t/${row.task}`}>${row.task}</a> <bdi>${row.title}</bdi><${Pull} row=${row} />` },
   { name: "Onto", extra: true, of: (/** @type {Landing} */ row) => row.onto },
   { name: "Commit", extra: true, of: (/** @type {Landing} */ row) => html`<code>${row.commit.slice(0, 10)}</code>` },
   { name: "Because", extra: true, of: (/** @type {Landing} */ row) => html`<small class="nowrap">${row.evidence?.rule || (row.force && `forced: ${row.force}`) || ""}</small>` },
   { name: "When", of: (/** @type {Landing} */ row) => html`<${Ago} at=${row.evidence?.at || row.at} />` },
-  ...(may("merge") ? [{ name: "Do", of: (/** @type {Landing} */ row) => html`<button class="quiet" aria-label=${`Undo ${row.id}`} onClick=${() => undo(row, again)}>Undo</button>` }] : []),
+  ...(may("merge") ? [{ name: "Do", doing: true, of: (/** @type {Landing} */ row) => html`<button class="quiet" aria-label=${`Undo ${row.id}`} onClick=${() => undo(row, again)}>Undo</button>` }] : []),
 ]} /><//>`;
 
 /** @type {Record<string, string>} */
@@ -166,7 +174,7 @@ const contenderColumns = (race, pick) => [
   { name: "Lines", number: true, extra: true, of: (/** @type {Contender} */ row) => row.size.lines },
   { name: "Took", number: true, extra: true, of: (/** @type {Contender} */ row) => row.took ? duration(row.took / 1e6) : "–" },
   { name: "Cost", number: true, extra: true, of: (/** @type {Contender} */ row) => money(row.cost) || "–" },
-  ...(may("assign") && race.state === "asks" ? [{ name: "Do", of: (/** @type {Contender} */ row) => html`<button onClick=${() => pick(race.batch, row.task)} aria-label=${`Pick ${row.task}`}>Pick</button>` }] : []),
+  ...(may("assign") && race.state === "asks" ? [{ name: "Do", doing: true, of: (/** @type {Contender} */ row) => html`<button onClick=${() => pick(race.batch, row.task)} aria-label=${`Pick ${row.task}`}>Pick</button>` }] : []),
 ];
 
 /** Which of the live branches would conflict. */

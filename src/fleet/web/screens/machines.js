@@ -1,11 +1,12 @@
 // The machines: the nodes and what is in their memory, where requests go and why, and the hosts.
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { act, call, complain } from "../call.js";
 import { useKeys } from "../keys.js";
 import { Badge, Meter, Panel, Stat, Stats, Switch, Table } from "../parts/data.js";
 import { useFed, usePolled } from "../parts/poll.js";
-import { Ago, Command, Empty, Icon, Loading, short, Trouble } from "../parts/show.js";
+import { Ago, Command, Empty, Icon, Loading, short, Trouble, usePart } from "../parts/show.js";
 import { watch } from "../live.js";
+import { query } from "../router.js";
 import { connection, inbox, may, now } from "../store.js";
 
 /** @typedef {import("../api.d.ts").NodesRow} Nodes */
@@ -41,6 +42,7 @@ function Fleet({ data, gateway, again }) {
     .reduce((sum, each) => sum + each.decode * each.busy, 0);
   const waiting = (data.relay?.waiting || []).reduce((sum, each) => sum + each.requests, 0);
   const down = data.nodes.length - up;
+  const traces = useTraces();
   return html`
     <${Stats} label="The nodes together">
       <${Stat} name="Nodes up" value=${`${up} of ${data.nodes.length}`} tone=${down ? "bad" : "good"} />
@@ -48,9 +50,9 @@ function Fleet({ data, gateway, again }) {
       <${Stat} name="Speed now" value=${speed ? `${Math.round(speed)} tok/s` : "–"} />
       <${Stat} name="Answered" value=${data.relay ? short(data.relay.served) : "–"} note=${data.relay ? html`since <${Since} at=${data.relay.since} />` : "the relay is not running"} />
     <//>
-    <div class="nodes">${data.nodes.map((node) => html`<${NodeCard} key=${node.name} node=${node} data=${data} again=${again} />`)}</div>
-    <${Routes} data=${data} />
-    <${Traces} nodes=${data.nodes.map((node) => node.name)} />
+    <div class="nodes">${[...data.nodes].sort((one, other) => urgency(one) - urgency(other)).map((node) => html`<${NodeCard} key=${node.name} node=${node} data=${data} again=${again} />`)}</div>
+    <${Routes} data=${data} traces=${traces || []} />
+    <${Traces} rows=${traces} nodes=${data.nodes.map((node) => node.name)} />
     <${Gateway} data=${gateway} />`;
 }
 
@@ -70,6 +72,9 @@ function health(node) {
   return node.status === "online" ? ["up", "good"] : ["not asked", "plain"];
 }
 
+/** Among many nodes, those in trouble come first. @param {Node} node */
+const urgency = (node) => ["bad", "warn"].indexOf(health(node)[1]) + 1 || 3;
+
 /** @param {{ node: Node, data: Nodes, again: () => void }} props */
 function NodeCard({ node, data, again }) {
   const [word, tone] = health(node);
@@ -79,14 +84,19 @@ function NodeCard({ node, data, again }) {
   const warming = data.warming?.filter((row) => row.node === node.name) || [];
   const loading = warming.some((row) => row.state === "loading" || row.state === "waiting");
   const behind = inbox.value?.find((item) => item.kind === "node" && (item.title === node.name || item.id === `node:${node.endpoint}:down`))?.behind || 0;
-  return html`<article class=${`node ${tone}`} aria-label=${node.name}>
+  const asked = new URLSearchParams(query.value).get("node") === node.name;
+  const card = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => {
+    if (asked) card.current?.scrollIntoView({ block: "center" });
+  }, [asked]);
+  return html`<article ref=${card} class=${`node ${tone}`} data-asked=${asked || undefined} aria-label=${node.name}>
     <header><h2>${node.name}</h2><span class=${`status ${tone}`}><i></i>${word}</span></header>
     <p class="soft">${[node.kind, node.version, node.latency_ms !== null && `${Math.round(node.latency_ms)} ms`].filter(Boolean).join(" · ")}</p>
-    ${tone === "bad" && html`<p class="reason" role="status"><bdi>${why || "It does not answer."}</bdi>${probe ? html` <span class="soft">Next look in ${Math.ceil(probe)} s.</span>` : ""}
+    ${(tone === "bad" || (tone === "warn" && why)) && html`<p class=${`reason ${tone}`} role="status"><bdi>${why || "It does not answer."}</bdi>${probe ? html` <span class="soft">Next look in ${Math.ceil(probe)} s.</span>` : ""}
       ${behind > 0 && html`<b> ${behind} ${behind === 1 ? "task waits" : "tasks wait"} for it.</b>`}</p>`}
-    ${node.busy !== null && html`<div class="gauge"><span>Requests</span><b class="number">${node.busy}${node.slots ? ` of ${node.slots}` : ""}${node.waiting ? html` <span class="warn-text">+${node.waiting} waiting</span>` : ""}</b>
+    ${node.busy !== null && tone !== "bad" && html`<div class="gauge"><span>Requests</span><b class="number">${node.busy}${node.slots ? ` of ${node.slots}` : ""}${node.waiting ? html` <span class="warn-text">+${node.waiting} waiting</span>` : ""}</b>
       ${node.slots && html`<${Meter} value=${node.busy} max=${node.slots} tone=${node.waiting ? "warn" : "busy"} label=${`Slots of ${node.name} in use`} />`}</div>`}
-    ${node.memory > 0 && html`<div class="gauge"><span>Memory</span><b class="number">${Math.round((used / node.memory) * 100)} %</b>
+    ${node.memory > 0 && node.status !== "offline" && html`<div class="gauge"><span>Memory</span><b class="number">${Math.round((used / node.memory) * 100)} %</b>
       <${Meter} value=${used} max=${node.memory} label=${`Memory of ${node.name} in use`} /></div>`}
     <${Models} node=${node} />
     ${warming.map((row) => html`<${Warming} key=${row.upstream} row=${row} />`)}
@@ -116,15 +126,28 @@ function Warming({ row }) {
     <progress class="bar busy" aria-label=${`Loading ${row.upstream}`}></progress></p>`;
 }
 
-/** Agent, model, and the nodes in the order in which they are tried. @param {{ data: Nodes }} props */
-function Routes({ data }) {
+/** Where an agent's last request went, and what the relay expected of that. @param {{ trace?: Trace }} props */
+function LastChoice({ trace }) {
+  if (!trace?.node) return null;
+  const terms = trace.estimates.find((each) => each.node === trace.node);
+  return html`<small class="last-choice">last: ${trace.node}${terms && `, expected ${seconds(terms.total)} (${termsOf(terms)})`}, took ${seconds(trace.total)}</small>`;
+}
+
+/** @param {import("../api.d.ts").TermsRow} terms */
+const termsOf = ({ wait, load, prefill, decode }) =>
+  /** @type {[string, number][]} */ ([["wait", wait], ["load", load], ["read", prefill], ["write", decode]])
+    .filter(([, time]) => time).map(([name, time]) => `${name} ${seconds(time)}`).join(" + ");
+
+/** Agent, model, and the nodes in the order in which they are tried. @param {{ data: Nodes, traces: Trace[] }} props */
+function Routes({ data, traces }) {
   const agents = [...new Set(data.routes.map((route) => route.agent))];
   if (!agents.length) return null;
   return html`<${Panel} title="Routes"><ul class="routes">${agents.map((agent) => {
     const servings = data.routes.filter((route) => route.agent === agent);
     return html`<li key=${agent}><b>${agent}</b><span class="arrow">→</span><span>${servings[0].model}</span><span class="arrow">→</span>
       <span class="stops">${servings.map((route, at) => html`<span key=${route.node} class=${`stop ${route.status}`}>
-        <i class=${route.status === "online" ? "on" : "off"}></i>${route.node}<small>${route.upstream}${route.resident ? ", in memory" : ""}${route.status === "offline" ? ", down" : ""}</small></span>${at < servings.length - 1 && html`<span class="soft">then</span>`}`)}</span></li>`;
+        <i class=${route.status === "online" ? "on" : "off"}></i>${route.node}<small>${route.upstream}${route.resident ? ", in memory" : ""}${route.status === "offline" ? ", down" : ""}</small></span>${at < servings.length - 1 && html`<span class="soft">then</span>`}`)}</span>
+      <${LastChoice} trace=${traces.find((each) => each.agent === agent)} /></li>`;
   })}</ul><//>`;
 }
 
@@ -152,14 +175,19 @@ function useTraces() {
   return rows;
 }
 
-/** @param {{ nodes: string[] }} props */
-function Traces({ nodes }) {
-  const rows = useTraces();
+/** @param {{ rows: Trace[] | null, nodes: string[] }} props */
+function Traces({ rows, nodes }) {
   const [which, setWhich] = useState("");
+  const [node, setNode] = useState("");
+  const [agent, setAgent] = useState("");
   const [open, setOpen] = useState("");
-  const shown = (rows || []).filter((row) => !which || (which === "bad" ? row.outcome !== "ok" : row.node === which));
-  return html`<${Panel} title="Requests" actions=${html`<${Switch} label="Which requests" value=${which} choose=${setWhich}
-      options=${[["", "All"], ["bad", "Failed"], ...nodes.slice(0, 4).map((name) => [name, name])]} />`}>
+  const agents = [...new Set((rows || []).map((row) => row.agent).filter(Boolean))].sort();
+  const shown = (rows || []).filter((row) => (!which || row.outcome !== "ok") && (!node || row.node === node) && (!agent || row.agent === agent));
+  const one = (/** @type {string} */ label, /** @type {string} */ all, /** @type {string} */ value, /** @type {string[]} */ names, /** @type {(name: string) => void} */ choose) =>
+    html`<select class="small" aria-label=${label} value=${value} onChange=${(/** @type {any} */ event) => choose(event.target.value)}>
+      <option value="">${all}</option>${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select>`;
+  return html`<${Panel} title="Requests" actions=${html`${one("Agent of the requests", "All agents", agent, agents, setAgent)}${one("Node of the requests", "All nodes", node, nodes, setNode)}
+      <${Switch} label="Which requests" value=${which} choose=${setWhich} options=${[["", "All"], ["bad", "Failed"]]} />`}>
     ${!rows ? html`<${Loading} rows=${2} />` : !shown.length ? html`<p class="inside soft">${rows.length ? "None of these." : "No requests yet. The relay, which `fleet up` starts, records them."}</p>` : html`
     <div class="scroll-x traces" tabindex="0" role="region" aria-label="Requests"><table><thead><tr><th scope="col">When</th><th scope="col">Agent</th><th scope="col" class="extra">Model</th><th scope="col">Node</th>
       <th scope="col" class="number">Tokens</th><th scope="col" class="number extra">Waited</th><th scope="col" class="number">First</th><th scope="col" class="number">Took</th><th scope="col">Outcome</th></tr></thead>
@@ -184,7 +212,7 @@ function Why({ row }) {
   return html`<div class="why-there-text">
     ${row.estimates.length ? html`<p>The relay expected ${row.node} to answer soonest${row.cached_tokens ? `; it had ${short(row.cached_tokens)} tokens of the prompt in its cache` : ""}.</p>` : html`<p>No estimates were recorded.</p>`}
     ${row.estimates.map((each) => html`<div class="estimate" key=${each.node}><b>${each.node}</b><${Meter} value=${each.total} max=${most} tone=${each.node === row.node ? "good" : "plain"} label=${`Expected time of ${each.node}`} />
-      <span class="number">${seconds(each.total)}</span><small>wait ${seconds(each.wait)} + load ${seconds(each.load)} + read ${seconds(each.prefill)} + write ${seconds(each.decode)}</small></div>`)}
+      <span class="number">${seconds(each.total)}</span><small>${termsOf(each)}</small></div>`)}
     ${row.tried.map((text) => html`<p class="bad" key=${text}>Failed before: <bdi>${text}</bdi></p>`)}
     ${row.error && html`<p class="bad"><bdi>${row.error}</bdi></p>`}
     ${row.session && html`<p class="soft">${row.session}</p>`}</div>`;
@@ -223,16 +251,21 @@ function HostActions({ row, again }) {
   return html`<button class="quiet" onClick=${turn}>${draining ? "Resume" : "Drain"}</button>`;
 }
 
+const loadHost = () => import("../parts/host.js");
+
 /** @param {{ rows: import("../api.d.ts").HostRow[], limits: import("../api.d.ts").LimitRow[], again: () => void }} props */
 function Hosts({ rows, limits, again }) {
+  const [open, setOpen] = useState("");
+  const { View: Host } = usePart(open ? loadHost : null);
   return html`<${Panel} title="Hosts">
     <${Table} label="Hosts" rows=${rows} id=${(/** @type {any} */ row) => row.id} columns=${[
-      { name: "Host", wide: true, of: (/** @type {any} */ row) => html`<b>${row.name || row.id}</b>${row.down.map((/** @type {any} */ each) => html`<small class="detail bad"><bdi>${each.what}: ${each.why}</bdi></small>`)}${row.missing.map((/** @type {any} */ each) => html`<small class="detail">needs ${each.why || each.what}</small>`)}${row.without.map((/** @type {any} */ each) => html`<small class="detail"><bdi>${each.what}: ${each.why}</bdi></small>`)}` },
+      { name: "Host", wide: true, of: (/** @type {any} */ row) => html`<button class="quiet id" aria-label=${`Check ${row.name || row.id}`} onClick=${() => setOpen(row.id)}>${row.name || row.id}</button>${row.release && html` <small>fleet ${row.release}</small>`}${row.down.map((/** @type {any} */ each) => html`<small class="detail bad"><bdi>${each.what}: ${each.why}</bdi></small>`)}${row.missing.map((/** @type {any} */ each) => html`<small class="detail">needs ${each.why || each.what}</small>`)}${row.without.map((/** @type {any} */ each) => html`<small class="detail"><bdi>${each.what}: ${each.why}</bdi></small>`)}` },
       { name: "Supervisor", of: (/** @type {any} */ row) => html`<span class=${`status ${HOST_STATES[row.state] || "off"}`}><i></i>${row.state}</span>${!row.awake && html`<small class="detail">since <${Since} at=${row.seen_at} /></small>`}` },
       { name: "Labels", of: (/** @type {any} */ row) => row.labels.join(", ") },
       { name: "Runs", number: true, of: (/** @type {any} */ row) => `${row.runs}${row.room ? ` of ${row.room}` : ""}` },
-      ...(may("admin") ? [{ name: "", of: (/** @type {any} */ row) => html`<${HostActions} row=${row} again=${again} />` }] : []),
+      ...(may("admin") ? [{ name: "Do", doing: true, of: (/** @type {any} */ row) => html`<${HostActions} row=${row} again=${again} />` }] : []),
     ]} empty=${html`<p class="inside soft">No supervisor has run on any machine yet. <${Command} command="fleet run" /></p>`} />
     ${limits.map((row) => html`<p class="inside warn-text" key=${row.name}><${Icon} name="clock" /> ${row.name} rests for another ${Math.max(1, Math.round((Date.parse(row.until) - now.value) / 60000))} min. <bdi>${row.why}</bdi></p>`)}
+    ${Host && html`<${Host} host=${open} close=${() => setOpen("")} />`}
   <//>`;
 }

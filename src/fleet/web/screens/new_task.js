@@ -1,12 +1,10 @@
 // Add a task. Whatever is left empty takes the value of the project's settings.
 import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
 import { act, call } from "../call.js";
+import { useAgents } from "../parts/agents.js";
 import { Dialog, onSubmit } from "../parts/dialog.js";
 import { go } from "../router.js";
-import { put, tasks } from "../store.js";
-
-/** @param {(row: import("../api.d.ts").TaskRow) => string} of */
-const distinct = (of) => [...new Set([...tasks.values()].map(of).filter(Boolean))].sort();
+import { put, tasks, version } from "../store.js";
 
 /** @param {Record<string, string>} form */
 function request(form) {
@@ -26,6 +24,14 @@ function request(form) {
       ...(cost > 0 && { limits: { budget: { cost } } }),
     },
   };
+}
+
+/** Several solutions of it: the agents take turns. @param {Record<string, string>} form */
+function raceOf(form) {
+  const { title, prompt, project, spec } = request(form);
+  const { agent = "", gate = "", ...rest } = /** @type {any} */ (spec);
+  const agents = agent.split(/[\s,]+/).filter(Boolean);
+  return { prompt: [title, prompt].filter(Boolean).join("\n\n"), count: Number(form.count), ...(project && { project }), spec: rest, agents, rules: { test: gate } };
 }
 
 /** Who would do it and what it would wait for, a moment after the form changed. @param {{ form: Record<string, string> }} props */
@@ -57,22 +63,26 @@ function Preview({ form }) {
 export default function NewTask({ close }) {
   const [busy, setBusy] = useState(false);
   const [form, setForm] = useState(/** @type {Record<string, string>} */ ({ title: "" }));
-  const [projects, agents] = useMemo(() => [distinct((row) => row.project), distinct((row) => row.agent || row.coder)], []);
+  const projects = useMemo(() => [...new Set([...tasks.values()].map((row) => row.project).filter(Boolean))].sort(), [version.value]);
+  const { agents } = useAgents();
   const submit = async (/** @type {HTMLFormElement} */ form) => {
     setBusy(true);
     const fields = /** @type {any} */ (Object.fromEntries(new FormData(form)));
-    const row = await act("task.add", request(fields), "");
+    const several = Number(fields.count) > 1;
+    const row = several ? undefined : await act("task.add", request(fields), "");
+    const race = several ? await act("race.start", raceOf(fields), `${fields.count} solutions: the best of those that pass is picked.`) : undefined;
     setBusy(false);
-    if (!row) return;
-    put([row]);
+    const id = row?.id || race?.batch;
+    if (!id) return;
+    if (row) put([row]);
     close();
-    go(`/t/${row.id}`);
+    go(`/t/${id}`);
   };
   return html`<${Dialog} title="New task" close=${close} wide>
     <form class="new" onInput=${(/** @type {any} */ event) => setForm(/** @type {any} */ (Object.fromEntries(new FormData(event.currentTarget))))} onSubmit=${(/** @type {any} */ event) => { event.preventDefault(); submit(event.target); }}
         onKeyDown=${(/** @type {any} */ event) => onSubmit(() => event.currentTarget.requestSubmit())(event)}>
       <label class="field">Title<input name="title" required maxlength="500" autofocus autocomplete="off" /></label>
-      <label class="field">Prompt<textarea name="prompt" rows="6" placeholder="What the agent is told. Empty: the title."></textarea></label>
+      <label class="field">Prompt<textarea name="prompt" rows="6" placeholder="The prompt of its agent. Empty: the title is the prompt."></textarea></label>
       <div class="pair">
         <label class="field">Project<input name="project" list="projects" value=${form.project ?? (projects.length === 1 ? projects[0] : "")} placeholder="The server's directory" autocomplete="off" /></label>
         <label class="field">Agent<input name="agent" list="agents" placeholder="As the settings say" autocomplete="off" /></label>
@@ -86,6 +96,7 @@ export default function NewTask({ close }) {
         <label class="field">Budget in dollars<input name="budget" type="number" min="0" step="0.01" /></label>
         <label class="field">Priority<select name="priority">${["", 0, 1, 2, 3, 4].map((each) =>
           html`<option value=${each}>${each === "" ? "Normal" : each === 0 ? "0, first" : each === 4 ? "4, last" : each}</option>`)}</select></label>
+        <label class="field">Solutions<input name="count" type="number" min="1" max="20" placeholder="1. More: the gate chooses among them" /></label>
         <label class="check"><input type="checkbox" name="review" /> A person reviews it before it is done</label>
       </div></details>
       <${Preview} form=${form} />

@@ -1,13 +1,14 @@
 // One task: what came of it first, then why it is not running, its runs, and what was said.
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { act, call } from "../call.js";
+import { act, call, callAhead } from "../call.js";
 import { useKeys } from "../keys.js";
 import { plain } from "../parts/ansi.js";
-import { ask, confirm, onSubmit } from "../parts/dialog.js";
+import { Priority } from "../parts/priority.js";
+import { confirm, onSubmit } from "../parts/dialog.js";
 import { Facts, Meter, Panel, Tabs } from "../parts/data.js";
-import { Markdown } from "../parts/markdown.js";
-import { retryWith } from "../parts/retry.js";
-import { Ago, Command, last, lasted, Loading, money, short, Status, Trouble, useLoaded } from "../parts/show.js";
+import { Markdown, Phrase } from "../parts/markdown.js";
+import { Ago, Empty, Fix, last, lasted, Loading, money, short, Status, Trouble, useLoaded, usePart } from "../parts/show.js";
+import { accept, retryWith, sendBack } from "../parts/verdict.js";
 import { go } from "../router.js";
 import { heard, may, put, tasks, version } from "../store.js";
 
@@ -31,33 +32,29 @@ function useTask(id) {
   return loaded;
 }
 
-/** @type {{ name: string, label: string, load: () => Promise<any>, shown?: (detail: Detail) => boolean }[]} */
+/** `ahead`: what it asks for, while its code comes. @type {{ name: string, label: string, load: () => Promise<any>, ahead?: (task: string) => void, shown?: (detail: Detail) => boolean }[]} */
 const TABS = [
   { name: "transcript", label: "Transcript", load: () => import("./transcript.js") },
-  { name: "diff", label: "Changes", load: () => import("./diff.js"), shown: (detail) => detail.runs.length > 0 },
+  { name: "diff", label: "Changes", load: () => import("./diff.js"), ahead: (task) => callAhead("task.diff", { task, against: "" }), shown: (detail) => detail.runs.length > 0 },
   { name: "timeline", label: "Timeline", load: () => import("./timeline.js") },
   { name: "files", label: "Files", load: () => import("./files.js"), shown: (detail) => detail.runs.length > 0 && may("answer") },
   { name: "explain", label: "Explain", load: () => import("./explain.js") },
   { name: "terminal", label: "Terminal", load: () => import("./terminal.js"), shown: (detail) => detail.spec.mode === "terminal" && may("answer") },
 ];
 
-/** The module of a tab, once it is loaded. @param {string} name */
-function useTab(name) {
-  const [loaded, setLoaded] = useState(/** @type {{ name: string, View?: any, error?: any }} */ ({ name: "" }));
-  useEffect(() => {
-    TABS.find((tab) => tab.name === name)?.load().then(
-      (module) => setLoaded({ name, View: module.default }),
-      (error) => setLoaded({ name, error }),
-    );
-  }, [name]);
-  return loaded.name === name ? loaded : { name };
+/** The module of a tab, once it is loaded. @param {string} name @param {string} task */
+function useTab(name, task) {
+  const found = TABS.find((tab) => tab.name === name);
+  useEffect(() => found?.ahead?.(task), [name]);
+  return usePart(found?.load);
 }
 
 /** @param {{ words: string[] }} props */
 export default function Task({ words: [id, tab = ""] }) {
   const { data, error, again } = useTask(id);
-  const { View, error: broken } = useTab(tab);
+  const { View, error: broken } = useTab(tab, id);
   useKeys(data ? [{ key: "v", what: "Next part of the task", run: () => go(nextTab(data, tab)) }] : [], [id, tab, Boolean(data)]);
+  if (/** @type {any} */ (error)?.status === 404) return html`<${Missing} id=${id} />`;
   if (error && !data) return html`<${Trouble} error=${error} again=${again} />`;
   if (!data || data.task.id !== id) return html`<${Loading} rows=${5} />`;
   const row = tasks.get(id) || data.task;
@@ -75,6 +72,10 @@ export default function Task({ words: [id, tab = ""] }) {
       : html`<${Loading} rows=${4} />`}
   </section>`;
 }
+
+/** @param {{ id: string }} props */
+const Missing = ({ id }) =>
+  html`<${Empty} icon="search" title=${`There is no task ${id}`}><p>It may be of another team, or was removed when it was old. <a href="/tasks?view=all">See all tasks</a></p><//>`;
 
 /** @param {Detail} detail */
 const tabsOf = (detail) => [{ name: "", label: "Overview" }, ...TABS.filter((tab) => !tab.shown || tab.shown(detail))];
@@ -100,36 +101,27 @@ function doings(row, again) {
     some.push({ name: "Land", key: "l", primary: true, run: () => then("land.add", { tasks: [task] }, `${task} is queued to land.`) });
   }
   if (may("merge") && row.status === "review") {
-    some.push({ name: "Accept", key: "l", primary: true, run: () => accept(row).then((done) => done && again()) });
+    some.push({ name: "Accept", key: "l", primary: true, run: () => accept(task).then((done) => done && again()) });
   }
   if (may("merge") && ["review", "done", "landing"].includes(row.status)) {
-    some.push({ name: "Send back", key: "b", run: () => sendBack(task, again) });
+    some.push({ name: "Send back", key: "b", run: () => sendBack(task).then((done) => done && again()) });
   }
   if (may("assign") && row.status === "failed") {
     some.push({ name: "Retry", key: "y", primary: true, run: () => then("task.retry", { task }, `${task} runs again.`) });
-    some.push({ name: "Retry with …", key: "w", run: () => retryWith(task, again) });
+    some.push({ name: "Retry with …", key: "w", run: () => retryWith(task).then((done) => done && again()) });
   }
   if (may("assign") && ["paused", "held"].includes(row.status)) {
     some.push({ name: "Resume", key: "y", primary: true, run: () => then("task.resume", { task }, `${task} may run.`) });
+  } else if (may("assign") && row.paused && !closed) {
+    some.push({ name: "Do not pause", key: "p", run: () => then("task.resume", { task }, `${task} goes on after this run, too.`) });
   } else if (may("assign") && !closed && !["failed", "review"].includes(row.state)) {
-    some.push({ name: "Pause", key: "p", run: () => then("task.pause", { task }, `${task} is paused.`) });
+    const done = row.state === "running" ? `${task} finishes its current run, and then does not start until you resume it.` : `${task} is paused.`;
+    some.push({ name: row.state === "running" ? "Pause after this run" : "Pause", key: "p", run: () => then("task.pause", { task }, done) });
   }
   if (may("assign") && !closed) {
     some.push({ name: row.state === "running" ? "Stop" : "Cancel", key: "#", run: () => cancel(row, again) });
   }
   return some;
-}
-
-/** Queue its work to land; without a branch there is none, and it is done. @param {{ id: string, branch?: string, run?: TaskRow["run"] }} row */
-export const accept = (row) =>
-  row.run?.branch
-    ? act("review.submit", { task: row.id, verdict: "accept" }, `${row.id} is queued to land.`)
-    : act("task.close", { task: row.id }, `${row.id} is done.`);
-
-/** @param {string} task @param {() => void} again */
-export async function sendBack(task, again) {
-  const text = await ask({ title: `Send ${task} back`, field: "What should its agent change?", yes: "Send back", needed: true });
-  if (text && (await act("task.send_back", { task, text }, `${task} is with its agent again.`))) again();
 }
 
 /** @param {TaskRow} row @param {() => void} again */
@@ -150,10 +142,11 @@ function Head({ row, detail, again, brief }) {
   return html`<header class="task-head">
     <div class="crumbs"><a href="/tasks">Tasks</a> <span>/</span> <code>${row.id}</code>
       ${detail.parent && html`<span class="soft">in <a class="linked" href=${`/t/${detail.parent}`}>${detail.parent}</a></span>`}</div>
-    <div class="title"><h1 id="task-title"><bdi>${row.title}</bdi></h1>
+    <div class="title"><h1 id="task-title" class=${row.title.length > 120 ? "long" : ""} title=${row.title.length > 120 ? row.title : undefined}><bdi>${row.title}</bdi></h1>
       <div class="acts">${some.map((each) =>
         html`<button class=${each.primary ? "primary" : ""} onClick=${each.run}>${each.name}<kbd>${each.key}</kbd></button>`)}</div></div>
     <div class="meta"><${Status} status=${row.status} />
+      ${row.paused && row.state === "running" && html`<span class="tag warn">pauses after this run</span>`}
       ${brief && row.run?.branch && html`<code>${row.run.branch}</code>`}
       ${row.labels.map((label) => html`<span class="chip">${label}</span>`)}
       ${row.landed && html`<span class="soft">landed as <code>${row.landed.slice(0, 10)}</code></span>`}
@@ -174,17 +167,14 @@ function Why({ row, detail }) {
     <ul>${detail.waits.map((wait) => html`<li><bdi>${wait.why}</bdi> <${Fix} fix=${wait.fix} /></li>`)}</ul></div>`;
 }
 
-/** @param {{ fix: string }} props */
-const Fix = ({ fix }) => (fix.startsWith("fleet ") ? html`<${Command} command=${fix} />` : html`<span class="soft">${fix}</span>`);
-
 /** @param {{ question: import("../api.d.ts").MessageRow }} props */
 function Question({ question }) {
   const [text, setText] = useState("");
   const answer = (/** @type {string} */ words) =>
     words.trim() && act("message.answer", { name: question.id, text: words.trim() }, "Answered.");
-  return html`<div class="why warn"><b>It asks you</b><p><bdi>${question.text}</bdi></p>
+  return html`<div class="why warn"><b>${may("answer") ? "It asks you" : "It asks"}</b><p><bdi>${question.text}</bdi></p>
     ${may("answer") && html`<div class="acts">
-      ${question.options.map((option, at) => html`<button onClick=${() => answer(String(at + 1))}>${option}</button>`)}
+      ${question.options.map((option, at) => html`<button title=${option} onClick=${() => answer(String(at + 1))}><span class="name">${option}</span></button>`)}
       <form class="write" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); answer(text); }}>
         <input aria-label="Answer" placeholder="Write an answer" value=${text} onInput=${(/** @type {any} */ event) => setText(event.target.value)} />
         <button disabled=${!text.trim()}>Send</button></form></div>`}</div>`;
@@ -197,15 +187,30 @@ function Overview({ row, detail, again }) {
   const words = above ? "" : row.run?.last || run?.detail;
   return html`<div class="panes">
     <div class="wide-pane">
-      ${words && html`<${Panel} title=${row.state === "running" ? "Now" : "Last words"} actions=${run && html`<a class="button quiet" href=${`/t/${row.id}/transcript`}>Transcript</a>`}>
+      ${words && run && row.state === "running" && html`<${Now} row=${row} run=${run.id} words=${words} />`}
+      ${words && row.state !== "running" && html`<${Panel} title="Last words" actions=${run && html`<a class="button quiet" href=${`/t/${row.id}/transcript`}>Transcript</a>`}>
         <div class="inside"><${Markdown} text=${words} /></div><//>`}
-      ${run && html`<${Gates} row=${row} runs=${detail.runs.length} /><${Changed} row=${row} runs=${detail.runs.length} />`}
+      ${run && html`<${Gates} row=${row} runs=${detail.runs.length} />${row.run?.branch && html`<${Changed} row=${row} runs=${detail.runs.length} />`}`}
       <${Runs} detail=${detail} />
       <${Talk} row=${row} detail=${detail} again=${again} />
       ${detail.prompt && html`<details class="panel"><summary>Prompt</summary><div class="inside"><${Markdown} text=${detail.prompt} /></div></details>`}
     </div>
     <aside class="facts" aria-label="Facts"><${Facts} facts=${factsOf(row, detail)} /></aside>
   </div>`;
+}
+
+const RECENT = 20; // lines of the transcript
+const MOST_STEPS = 4;
+const STEPS = new Set(["text", "thinking", "tool"]);
+
+/** What its agent said and did last, as it comes; its last words where the transcript is out of reach. @param {{ row: TaskRow, run: string, words: string }} props */
+function Now({ row, run, words }) {
+  const { data } = useLoaded(() => call("run.said", { run, limit: RECENT }), [run, row.run?.lines, row.run?.last]);
+  const steps = (data?.rows || []).filter((each) => STEPS.has(each.kind) && (each.text || each.name)).slice(-MOST_STEPS);
+  return html`<${Panel} title="Now" actions=${html`<a class="button quiet" href=${`/t/${row.id}/transcript`}>Transcript<kbd>s</kbd></a>`}>
+    ${!steps.length
+      ? html`<div class="inside"><${Markdown} text=${words} /></div>`
+      : html`<ol class="steps">${steps.map((each, at) => html`<li key=${`${each.line} ${at}`} class=${each.kind}>${each.kind === "tool" && html`<b>${each.name || "tool"}</b> `}${each.kind === "tool" ? html`<bdi>${plain(each.text).slice(0, 400)}</bdi>` : html`<${Phrase} text=${plain(each.text).slice(0, 400)} />`}</li>`)}</ol>`}<//>`;
 }
 
 const LAST_LINES = 40;
@@ -236,18 +241,23 @@ function Changed({ row, runs }) {
       ${data.total > MOST_FILES && html`<li class="soft">and ${data.total - MOST_FILES} more</li>`}</ul><//>`;
 }
 
-/** @param {{ detail: Detail }} props */
-const Runs = ({ detail }) =>
-  detail.runs.length === 0
-    ? null
-    : html`<div class="panel"><h2>Runs</h2><div class="scroll-x" tabindex="0" role="region" aria-label="Runs"><table>
-      <thead><tr><th>Run</th><th>Ending</th><th class="extra">Coder</th><th class="number">Took</th><th class="number">Tokens</th><th class="number">Cost</th></tr></thead>
-      <tbody>${[...detail.runs].reverse().map((run) => html`<tr key=${run.id}><td class="nowrap"><code>${run.id}</code></td>
+const MOST_RUNS = 8;
+
+/** The newest first; the others when they are asked for. @param {{ detail: Detail }} props */
+function Runs({ detail }) {
+  const [all, setAll] = useState(false);
+  const count = detail.runs.length;
+  if (!count) return null;
+  const shown = [...detail.runs].reverse().slice(0, all ? count : MOST_RUNS);
+  return html`<${Panel} title="Runs" actions=${shown.length < count && html`<button class="quiet" onClick=${() => setAll(true)}>Show all ${count}</button>`}><div class="scroll-x" tabindex="0" role="region" aria-label="Runs"><table>
+      <thead><tr><th>Run</th><th>Ending</th><th class="extra">Coder</th><th class="number">Took</th><th class="number extra">Tokens</th><th class="number">Cost</th></tr></thead>
+      <tbody>${shown.map((run) => html`<tr key=${run.id}><td class="nowrap"><code>${run.id}</code></td>
         <td><${Status} status=${ENDINGS[run.ending] || run.ending || run.state} />${run.detail && html`<small class="detail"><bdi>${run.detail}</bdi></small>`}</td>
         <td class="extra">${[run.coder, run.model, run.node && `@ ${run.node}`].filter(Boolean).join(" ")}</td>
         <td class="number">${lasted(run.started_at || run.claimed_at, run.ended_at)}</td>
-        <td class="number">${short((run.usage.input || 0) + (run.usage.output || 0))}</td>
-        <td class="number">${money(run.usage.cost || 0, run.usage.estimated)}</td></tr>`)}</tbody></table></div></div>`;
+        <td class="number extra">${short((run.usage.input || 0) + (run.usage.output || 0))}</td>
+        <td class="number">${money(run.usage.cost || 0, run.usage.estimated)}</td></tr>`)}</tbody></table></div><//>`;
+}
 
 /** @type {Record<string, string>} */
 const ENDINGS = { succeeded: "done", asked: "asking" };
@@ -264,7 +274,7 @@ function Talk({ row, detail, again }) {
   };
   const open = !["done", "cancelled"].includes(row.state);
   if (!detail.messages.length && !(open && may("send"))) return null;
-  return html`<div class="panel"><h2>Messages</h2><div class="inside talk">
+  return html`<${Panel} title="Messages"><div class="inside talk">
     ${detail.messages.map((message) =>
       html`<div key=${message.id} class="message"><div class="by"><b>${message.author}</b> <span class="soft">${message.kind}</span>
         <${Ago} at=${message.at} /> ${message.status && html`<span class="chip">${message.status}</span>`}</div><pre class="prose"><bdi>${message.text}</bdi></pre></div>`)}
@@ -272,7 +282,7 @@ function Talk({ row, detail, again }) {
       <textarea aria-label="Tell the agent" rows="2" placeholder="Tell the agent something" value=${text} onKeyDown=${onSubmit(send)}
         onInput=${(/** @type {any} */ event) => setText(event.target.value)}></textarea>
       <button disabled=${!text.trim()}>Send</button></form>`}
-  </div></div>`;
+  </div><//>`;
 }
 
 /** @param {{ ids: string[] }} props */
@@ -281,14 +291,14 @@ const Links = ({ ids }) => html`<span class="links">${ids.slice(0, 12).map((id) 
 
 /** @param {TaskRow} row @param {Detail} detail @returns {[string, any][]} */
 function factsOf(row, detail) {
-  const budget = detail.spec.limits?.budget || {};
-  const cost = row.run?.usage.cost || 0;
-  const context = row.run?.peak_context || 0;
+  const { cost = 0, context: now = 0 } = row.run?.usage || {};
+  const context = row.state === "running" ? now : row.run?.peak_context || 0;
+  const window = row.run?.window || 0;
   return [
     ["Agent", row.agent || row.coder],
     ["Model", [row.model, detail.runs.at(-1)?.node && `on ${detail.runs.at(-1)?.node}`].filter(Boolean).join(" ")],
     ["Host", detail.runs.at(-1)?.host],
-    ["Branch", row.run?.branch && html`<code>${row.run.branch}</code>`],
+    ["Branch", row.run?.branch && html`<code class="branch" title=${row.run.branch}>${row.run.branch}</code>`],
     ["Base", detail.spec.base && html`<code>${detail.spec.base}</code>`],
     ["Project", html`<span title=${row.project}>${last(row.project)}</span>`],
     ["Gate", detail.spec.gate && html`<code>${detail.spec.gate}</code>`],
@@ -296,11 +306,11 @@ function factsOf(row, detail) {
     ["Needed by", detail.needed_by.length > 0 && html`<${Links} ids=${detail.needed_by} />`],
     ["Children", detail.children.length > 0 && html`<${Links} ids=${detail.children} />`],
     ["Cost", money(cost, row.run?.usage.estimated)],
-    ["Budget", (budget.cost || 0) > 0 && html`${money(budget.cost || 0)}<${Meter} value=${cost} max=${budget.cost || 0} label="Spent of the budget" />`],
-    ["Context", context > 0 && `${short(context)} tokens`],
+    ["Budget", (row.budget || 0) > 0 && html`${money(row.spent || 0) || "$0"} of ${money(row.budget || 0)}<${Meter} value=${row.spent || 0} max=${row.budget} label="Spent of the budget" />`],
+    ["Context", context > 0 && (window ? html`${short(context)} of ${short(window)} tokens<${Meter} value=${context} max=${window} label="Context in use" />` : `${short(context)} tokens`)],
     ["Attempts", detail.failures > 0 && `${detail.failures} failed`],
     ["Author", detail.author],
-    ["Priority", String(row.priority)],
+    ["Priority", html`<${Priority} row=${row} />`],
     ["Created", html`<${Ago} at=${row.created_at} />`],
   ];
 }

@@ -1,10 +1,11 @@
 // Every task, live: a table of any length, or a board. Filters are words, kept in the address.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { act, call, complain, toast } from "../call.js";
-import { useKeys } from "../keys.js";
-import { Switch } from "../parts/data.js";
+import { act, call, toast } from "../call.js";
+import { useCursor, useKeys } from "../keys.js";
+import { Meter, Switch } from "../parts/data.js";
 import { ask, confirm } from "../parts/dialog.js";
-import { Ago, Empty, Icon, last, lasted, Loading, money, short, Status, useLoaded } from "../parts/show.js";
+import { priorityKeys, Rank } from "../parts/priority.js";
+import { AddOne, Ago, Empty, Icon, last, lasted, Loading, money, short, Status, Trouble, useLoaded, usePart } from "../parts/show.js";
 import { placed, Virtual } from "../parts/virtual.js";
 import { go, query } from "../router.js";
 import { begun, loadMore } from "../live.js";
@@ -23,23 +24,13 @@ const VIEWS = [
   ["done", "Done", (row) => row.state === "done", (by) => by.done],
   ["all", "All", () => true, (by) => by.open + by.running + by.review + by.failed + by.done + by.cancelled],
 ];
-/** @type {[string, (row: TaskRow) => boolean, (by: Counts) => number][]} */
-const COLUMNS = [
-  ["Waiting", (row) => row.state === "open" && row.status !== "asking", (by) => by.open - by.asking],
-  ["Running", (row) => row.state === "running", (by) => by.running],
-  ["Needs you", (row) => ["asking", "failed"].includes(row.status), (by) => by.asking + by.failed],
-  ["Review", (row) => row.status === "review", (by) => by.review],
-  ["Landing", (row) => row.status === "landing", (by) => by.landing],
-  ["Done", (row) => row.state === "done" && row.status !== "landing", (by) => by.done - by.landing],
-];
 /** Which lists of the server have the tasks of a view. @param {string} view @returns {("active" | "closed")[]} */
 const listsOf = (view) => (view === "done" ? ["closed"] : view === "all" ? ["active", "closed"] : ["active"]);
-const MOST_CARDS = 50;
 
 /** Whether a row matches every word: `status:asking agent:planner label:ui`, or text of its title. @param {string} words */
 export function matcher(words) {
   const tests = words.toLowerCase().split(/\s+/).filter(Boolean).map((word) => {
-    const [, field, value] = /^(status|agent|coder|model|label|project|team|is):(.*)$/.exec(word) || [];
+    const [, field, value] = /^(status|agent|coder|model|label|parent|project|team|is):(.*)$/.exec(word) || [];
     /** @param {TaskRow} row */
     return (row) => {
       if (field === "label") return row.labels.some((label) => label.toLowerCase().includes(value));
@@ -56,12 +47,23 @@ const STATUSES = [
   "asking", "failed", "review", "held", "running", "starting", "stopping", "children", "landing", "ready", "waiting",
   "postponed", "assigned", "paused", "done", "landed", "beaten", "cancelled",
 ];
-/** By what the table can be grouped. @type {Record<string, (row: TaskRow) => string>} */
+/** By what the table can be grouped. @type {Record<string, (row: TaskRow, parents: Set<string>) => string>} */
 const GROUPS = {
   status: (row) => row.status,
   agent: (row) => row.agent || row.coder,
   project: (row) => last(row.project),
+  parent: (row, parents) => row.parent || (parents.has(row.id) ? row.id : ""),
 };
+/** The order of two groups. @type {Record<string, (one: string, other: string) => number>} */
+const ORDERS = {
+  status: (one, other) => STATUSES.indexOf(one) - STATUSES.indexOf(other),
+  parent: (one, other) => numberOf(other) - numberOf(one), // the newest first, those without one last
+};
+/** How a group is named. @param {string} by @param {string} name */
+function nameOf(by, name) {
+  if (by !== "parent") return name;
+  return name ? `${name} ${tasks.get(name)?.title || ""}` : "Without a parent";
+}
 
 /**
  * The rows in their groups, each behind a line with its name and how many there are.
@@ -70,12 +72,13 @@ const GROUPS = {
 function grouped(rows, by) {
   const of = GROUPS[by];
   if (!of) return rows.map((row) => ({ row }));
-  const groups = Map.groupBy(rows, of);
-  const rank = (/** @type {string} */ name) => STATUSES.indexOf(name);
-  const names = [...groups.keys()].sort((one, other) => by === "status" ? rank(one) - rank(other) : one.localeCompare(other));
+  const parents = new Set(rows.map((row) => row.parent || ""));
+  const groups = Map.groupBy(rows, (row) => of(row, parents));
+  const names = [...groups.keys()].sort(ORDERS[by] || ((one, other) => one.localeCompare(other)));
   return names.flatMap((name) => {
     const some = groups.get(name) || [];
-    return [{ name, count: some.length }, ...some.map((row) => ({ row }))];
+    if (by === "parent") some.sort((one, other) => Number(other.id === name) - Number(one.id === name)); // the parent first
+    return [{ name: nameOf(by, name), count: some.length }, ...some.map((row) => ({ row }))];
   });
 }
 
@@ -120,6 +123,7 @@ export default function Tasks() {
   const matching = all.filter(matcher(words));
   const [, , test, total] = VIEWS.find(([name]) => name === view) || VIEWS[0];
   const by = counts.value;
+  const any = VIEWS[VIEWS.length - 1][3](by) > 0;
   const lists = listsOf(as === "board" ? "all" : view);
   const whole = lists.every((list) => complete.value[list]);
   const missing = !whole && (words.trim() !== "" || matching.filter(test).length < total(by));
@@ -130,6 +134,11 @@ export default function Tasks() {
   useEffect(() => {
     if (words.trim() && loaded.value) loadMore(["active", "closed"], true);
   }, [Boolean(words.trim()), loaded.value]);
+  const none = missing && !matching.some(test);
+  const live = connection.value === "live";
+  useEffect(() => { // what is looked for may be on any later page
+    if (none && loaded.value && live) loadMore(lists, true);
+  }, [none, loaded.value, live, lists.join()]);
   return html`<section class="tasks" aria-labelledby="tasks-title">
     <header class="head"><h1 id="tasks-title">Tasks</h1>
       <${Filter} words=${words} set=${(/** @type {string} */ q) => set({ q })} />
@@ -146,22 +155,23 @@ export default function Tasks() {
         <option value="">No groups</option>${Object.keys(GROUPS).map((name) => html`<option key=${name} value=${name}>By ${name}</option>`)}</select></div>`}
     ${!loaded.value && !all.length
       ? html`<${Loading} rows=${6} />`
+      : !any
+      ? html`<${NoTasks} />`
       : as === "board"
-      ? html`<${Board} rows=${matching} by=${words.trim() ? null : by} />`
+      ? html`<${Lazy} key="board" load=${loadBoard} rows=${matching} by=${words.trim() ? null : by} />`
       : as === "graph"
-      ? html`<${Lazy} load=${loadGraph} rows=${matching} filtered=${words.trim() !== ""} />`
-      : html`<${Table} rows=${matching.filter(test)} by=${group} words=${words} any=${all.length > 0} missing=${missing} lists=${lists} total=${words.trim() ? 0 : total(by)} />`}
+      ? html`<${Lazy} key="graph" load=${loadGraph} rows=${matching} filtered=${words.trim() !== ""} />`
+      : html`<${Table} rows=${matching.filter(test)} by=${group} words=${words} any=${any} missing=${missing} lists=${lists} total=${words.trim() ? 0 : total(by)} />`}
   </section>`;
 }
 
+const loadBoard = () => import("./board.js");
 const loadGraph = () => import("./graph.js");
 
-/** @param {{ load: () => Promise<any>, rows: TaskRow[], filtered: boolean }} props */
+/** @param {{ load: () => Promise<any> } & Record<string, unknown>} props */
 function Lazy({ load, ...rest }) {
-  const [View, setView] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    load().then((module) => setView(() => module.default), complain);
-  }, []);
+  const { View, error } = usePart(load);
+  if (error) return html`<${Trouble} error=${error} />`;
   return View ? html`<${View} ...${rest} />` : html`<${Loading} />`;
 }
 
@@ -171,7 +181,7 @@ function Saved({ words, set }) {
   const views = data || [];
   const known = views.find((view) => view.words === words.trim());
   const save = async () => {
-    const name = await ask({ title: "Save this filter", text: words, field: "Its name", yes: "Save", needed: true });
+    const name = await ask({ title: "Save this filter", text: words, field: "Its name", yes: "Save", needed: true, choices: [] });
     if (name && (await act("view.save", { name: name.replace(/\s+/g, " "), words }, `Saved as ${name}.`))) again();
   };
   const remove = async () => {
@@ -198,50 +208,53 @@ function Filter({ words, set }) {
  */
 function Table({ rows: wanted, by, words, any, missing, lists, total }) {
   const [inside, setInside] = useState(false);
-  const [at, setAt] = useState(0);
   const [chosen, setChosen] = useState(/** @type {Set<string>} */ (new Set()));
   const narrow = useNarrow();
   const height = narrow ? 62 : 36;
   const { rows: steady, more } = useSteady(wanted, inside && wanted.length > 0 && !words);
   const items = grouped(steady, by);
   const rows = items.flatMap((item) => "row" in item ? [item.row] : []);
-  const cursor = Math.min(at, rows.length - 1);
+  const { id: at, index: cursor, move, set: setAt } = useCursor(rows.map((row) => row.id));
   const toggle = (/** @type {string} */ id) => {
     const next = new Set(chosen);
     next.delete(id) || next.add(id);
     setChosen(next);
   };
   useKeys([
-    { key: "j", what: "Next task", run: () => setAt(Math.min(cursor + 1, rows.length - 1)) },
-    { key: "k", what: "Previous task", run: () => setAt(Math.max(cursor - 1, 0)) },
+    { key: "j", what: "Next task", run: () => move(1) },
+    { key: "k", what: "Previous task", run: () => move(-1) },
     { key: "Enter", what: "Open the task", run: () => rows[cursor] && go(`/t/${rows[cursor].id}`) },
-    { key: "x", what: "Select the task", run: () => rows[cursor] && toggle(rows[cursor].id) },
+    ...(mayChange() ? [{ key: "x", what: "Select the task", run: () => rows[cursor] && toggle(rows[cursor].id) }] : []),
+    ...(may("assign") && rows[cursor] ? priorityKeys(rows[cursor]) : []),
     { key: "Escape", what: "Select none", run: () => setChosen(new Set()) },
-  ], [cursor, rows.length, chosen, rows[cursor]?.id]);
+  ], [cursor, rows.length, chosen, rows[cursor]?.id, rows[cursor]?.priority]);
   if (!rows.length && missing && further.value !== "full") return html`<${Loading} rows=${6} />`;
   if (!rows.length) {
     return any
       ? html`<${Empty} icon="search" title="No task matches"><p>Change the filter, or choose another group above.</p><${Cut} missing=${missing} total=${total} /><//>`
-      : html`<${Empty} icon="tasks" title="No tasks yet"><p>Press <kbd>n</kbd> to add one, or type <code>fleet add</code> in a project.</p><//>`;
+      : html`<${NoTasks} />`;
   }
   const head = html`<div class="row heads" role="row" aria-rowindex="1">
-    ${["Status", "Task", "Title", "Agent", "Now", "Tokens", "Cost", "Age"].map((name) =>
-      html`<span role="columnheader" class=${`c-${name.toLowerCase()}`}>${name}</span>`)}</div>`;
-  return html`<div class=${`list ${connection.value === "lost" ? "stale" : ""}`}
+    ${["Status", "Task", "Title", "Agent", "Last words", "Context", "Tokens", "Cost", "Age"].map((name) =>
+      html`<span role="columnheader" class=${`c-${name.split(" ")[0].toLowerCase()}`}>${name}</span>`)}</div>`;
+  return html`<div class=${`list ${mayChange() ? "" : "unselectable"} ${connection.value === "lost" ? "stale" : ""}`}
       onPointerEnter=${() => setInside(true)} onPointerLeave=${() => setInside(false)}>
     ${more > 0 && html`<button class="more" onClick=${() => setInside(false)}>${more} new</button>`}
-    <${Virtual} count=${items.length} height=${height} at=${items.findIndex((item) => "row" in item && item.row === rows[cursor])} label="Tasks" head=${head}
+    <${Virtual} count=${items.length} height=${height} at=${items.findIndex((item) => "row" in item && item.row === rows[cursor])} of=${at} label="Tasks" head=${head}
       foot=${html`<${Cut} missing=${missing} total=${total} count=${rows.length} />`} atEnd=${() => missing && loaded.value && loadMore(lists)}
       row=${(/** @type {number} */ index) => {
         const item = items[index];
         if (!("row" in item)) return html`<${Group} key=${`of ${item.name}`} ...${item} index=${index} height=${height} />`;
         const row = item.row;
         return html`<${Row} key=${row.id} row=${row} index=${index} height=${height} current=${row === rows[cursor]}
-          chosen=${chosen.has(row.id)} choose=${() => setAt(rows.indexOf(row))} toggle=${toggle} />`;
+          chosen=${chosen.has(row.id)} choose=${() => setAt(row.id)} toggle=${toggle} />`;
       }} />
     ${chosen.size > 0 && html`<${Bulk} ids=${[...chosen]} clear=${() => setChosen(new Set())} />`}
   </div>`;
 }
+
+const NoTasks = () =>
+  html`<${Empty} icon="tasks" title="No tasks yet"><p>Say what an agent shall do, here or with <code>fleet add</code> in a project.</p><${AddOne} /><//>`;
 
 /** What the list lacks, in words. @param {{ missing: boolean, total: number, count?: number }} props */
 function Cut({ missing, total, count = 0 }) {
@@ -262,19 +275,31 @@ function Row({ row, index, height, current, chosen, choose, toggle }) {
   const usage = run?.usage || {};
   const tokens = (usage.input || 0) + (usage.output || 0);
   const busy = row.state === "running";
+  const waits = row.waits_for?.join(" ");
   return html`<div class="row" role="row" aria-rowindex=${index + 2} style=${placed(index, height)}
       data-current=${current || undefined} data-chosen=${chosen || undefined} onPointerDown=${choose}
       onClick=${(/** @type {Event} */ event) => !(/** @type {Element} */ (event.target)).closest("a, input") && go(`/t/${row.id}`)}>
-    <span role="cell" class="c-status"><input type="checkbox" aria-label=${`Select ${row.id}`} checked=${chosen} onChange=${() => toggle(row.id)} /><${Status} status=${row.status} /></span>
+    <span role="cell" class="c-status">${mayChange() && html`<input type="checkbox" aria-label=${`Select ${row.id}`} checked=${chosen} onChange=${() => toggle(row.id)} />`}<${Status} status=${row.status} /></span>
     <span role="cell" class="c-task"><a href=${`/t/${row.id}`}>${row.id}</a></span>
-    <span role="cell" class="c-title"><bdi>${row.title}</bdi>${row.labels.map((label) => html`<span class="chip">${label}</span>`)}</span>
-    <span role="cell" class="c-agent" title=${row.model}>${row.agent || row.coder}${row.model && html` <small>${row.model}</small>`}</span>
-    <span role="cell" class="c-now"><bdi>${busy ? run?.setup || run?.last : ""}</bdi></span>
+    <span role="cell" class="c-title"><${Rank} priority=${row.priority} /><bdi>${row.title}</bdi>${row.labels.map((label) => html`<span class="chip">${label}</span>`)}</span>
+    <span role="cell" class="c-agent" title=${row.model}>${row.agent || row.coder}${row.model && html` <small>${row.model}${run?.node && ` @ ${run.node}`}</small>`}</span>
+    <span role="cell" class="c-last"><bdi>${waits ? `after ${waits}` : run?.setup || run?.last}</bdi></span>
+    <span role="cell" class="c-context">${busy && run?.window ? html`<${Context} id=${row.id} used=${usage.context || 0} window=${run.window} />` : ""}</span>
     <span role="cell" class="c-tokens number">${tokens ? short(tokens) : ""}</span>
-    <span role="cell" class="c-cost number">${money(usage.cost || 0, usage.estimated)}</span>
+    <span role="cell" class=${`c-cost number ${spentTone(row)}`}>${row.budget ? `${money(row.spent || 0) || "$0"} of ${money(row.budget)}` : money(usage.cost || 0, usage.estimated)}</span>
     <span role="cell" class="c-age number">${busy && run?.started_at ? lasted(run.started_at) : html`<${Ago} at=${row.created_at} />`}</span>
   </div>`;
 }
+
+/** How full the context of its agent is. @param {{ id: string, used: number, window: number }} props */
+const Context = ({ id, used, window }) =>
+  html`<span title=${`${short(used)} of ${short(window)} tokens`}><${Meter} value=${used} max=${window} label=${`Context of ${id} in use`} />${Math.round((used / window) * 100)} %</span>`;
+
+/** From 80 % of its budget on it warns. @param {TaskRow} row */
+const spentTone = ({ spent = 0, budget = 0 }) => (!budget || spent < budget * 0.8 ? "" : spent < budget ? "warn-text" : "bad");
+
+/** Whether this person can do anything with several tasks. */
+const mayChange = () => may("assign") || may("merge");
 
 /** @param {{ ids: string[], clear: () => void }} props */
 function Bulk({ ids, clear }) {
@@ -293,25 +318,9 @@ function Bulk({ ids, clear }) {
   };
   return html`<div class="bulk" role="toolbar" aria-label="Selected tasks"><b>${ids.length} selected</b>
     ${may("assign") && html`<button onClick=${() => each("task.retry", "will run again")}>Retry</button>
-      <button onClick=${() => each("task.pause", "paused")}>Pause</button>
+      <button onClick=${() => each("task.pause", "paused: what runs finishes its run")}>Pause</button>
       <button onClick=${() => each("task.resume", "resumed")}>Resume</button>`}
     ${may("merge") && html`<button onClick=${land}>Land</button>`}
     ${may("assign") && html`<button onClick=${cancel}>Cancel</button>`}
     <button class="quiet" onClick=${clear} aria-label="Select none"><${Icon} name="x" /></button></div>`;
 }
-
-/** `by`: how many there are of all, whether they are loaded or not. @param {{ rows: TaskRow[], by: Counts | null }} props */
-const Board = ({ rows, by }) =>
-  html`<div class="board" role="region" aria-label="Board" tabindex="0">${COLUMNS.map(([name, is, all]) => {
-    const mine = rows.filter(is);
-    const count = by ? Math.max(all(by), 0) : mine.length;
-    return html`<section key=${name} aria-label=${name}><h2 class="label">${name} <span>${count}</span></h2>
-      <ul>${mine.slice(0, MOST_CARDS).map((row) =>
-        html`<li key=${row.id}><a class="board-card" href=${`/t/${row.id}`}>
-          <span class="line"><span class="id">${row.id}</span><span class="grow"></span><${Status} status=${row.status} /></span>
-          <b><bdi>${row.title}</bdi></b>
-          <small><bdi>${row.state === "running" ? row.run?.last : ""}</bdi></small>
-          <span class="line"><small>${row.agent || row.coder}</small><span class="grow"></span><small><span class="project">${last(row.project)} · </span><${Ago} at=${row.created_at} /></small></span></a></li>`)}
-        ${count > Math.min(mine.length, MOST_CARDS) && html`<li class="soft">and ${count - Math.min(mine.length, MOST_CARDS)} more</li>`}
-        ${!count && html`<li class="none">None</li>`}</ul></section>`;
-  })}</div>`;

@@ -11,6 +11,7 @@ import { may, me, now } from "../store.js";
 /** @typedef {import("../api.d.ts").TokenRow} Token */
 /** @typedef {import("../api.d.ts").EnrolmentRow} Enrolment */
 /** @typedef {import("../api.d.ts").MemberRow} Member */
+/** @typedef {import("../api.d.ts").MailRow} Mail */
 
 const EVERY = 5000;
 /** What each role may do, in a line. @type {[string, string][]} */
@@ -71,7 +72,7 @@ function Access({ invited }) {
       { name: "Team", extra: true, of: (/** @type {Enrolment} */ row) => row.team },
       { name: "Used", number: true, extra: true, of: (/** @type {Enrolment} */ row) => `${row.uses} of ${row.most_uses}` },
       { name: "Ends", of: (/** @type {Enrolment} */ row) => html`<${Until} at=${row.until} />` },
-      { name: "", of: (/** @type {Enrolment} */ row) => html`<button class="quiet" onClick=${() => revoke("enrolment.revoke", { enrolment: row.id }, `the enrolment of ${row.name || "anybody"}`)}>Revoke</button>` },
+      { name: "Do", doing: true, of: (/** @type {Enrolment} */ row) => html`<button class="quiet" onClick=${() => revoke("enrolment.revoke", { enrolment: row.id }, `the enrolment of ${row.name || "anybody"}`)}>Revoke</button>` },
     ]} empty=${html`<p class="inside soft">None is open. “Give access” makes one.</p>`} /><//>
     <${Panel} title="Tokens"><${Table} label="Tokens" rows=${tokens.data} id=${(/** @type {Token} */ row) => row.id} columns=${[
       { name: "Name", wide: true, of: (/** @type {Token} */ row) => html`<b><bdi>${row.name}</bdi></b> <small>${row.id}</small>` },
@@ -79,7 +80,7 @@ function Access({ invited }) {
       { name: "Team", extra: true, of: (/** @type {Token} */ row) => row.team },
       { name: "Made", extra: true, of: (/** @type {Token} */ row) => html`<${Ago} at=${row.at} />` },
       { name: "Ends", of: (/** @type {Token} */ row) => html`<${Until} at=${row.until} />` },
-      { name: "", of: (/** @type {Token} */ row) => html`<button class="quiet" aria-label=${`Revoke the token ${row.id} of ${row.name}`} onClick=${() => revoke("token.revoke", { token: row.id }, `the token of ${row.name}`)}>Revoke</button>` },
+      { name: "Do", doing: true, of: (/** @type {Token} */ row) => html`<button class="quiet" aria-label=${`Revoke the token ${row.id} of ${row.name}`} onClick=${() => revoke("token.revoke", { token: row.id }, `the token of ${row.name}`)}>Revoke</button>` },
     ]} empty=${html`<p class="inside soft">No tokens.</p>`} /><//>`;
 }
 
@@ -141,7 +142,7 @@ function Code({ text }) {
 
 /** Boards of swarms, mail and chats. */
 function Talk() {
-  const [writing, setWriting] = useState("");
+  const [writing, setWriting] = useState(/** @type {"" | "mail" | "chat" | Mail} */ ("")); // a mail: an answer to it
   const [open, setOpen] = useState("");
   const speaks = may("mail");
   const mail = usePolled(() => (speaks ? call("mail.list", { limit: 50 }) : Promise.resolve([])), EVERY, [speaks]);
@@ -151,23 +152,26 @@ function Talk() {
   if (!mail.data || !chats.data || !swarms.data) return html`<${Loading} rows=${3} />`;
   const none = !mail.data.length && !chats.data.length && !swarms.data.length;
   const again = () => [mail, chats].forEach((each) => each.again());
+  const read = async (/** @type {string} */ id) => (await act("mail.read", { mail: id }, "Marked as read.")) && again();
   return html`
     ${may("mail") && html`<div class="acts talk-acts"><button onClick=${() => setWriting("mail")}>Write mail</button><button onClick=${() => setWriting("chat")}>Start a chat</button></div>`}
-    ${writing && html`<${Letter} kind=${writing} close=${() => setWriting("")} done=${again} open=${setOpen} />`}
+    ${writing && html`<${Letter} kind=${writing === "chat" ? "chat" : "mail"} answered=${typeof writing === "object" ? writing : null} close=${() => setWriting("")} done=${again} open=${setOpen} />`}
     ${open && html`<${Chat} id=${open} close=${() => { setOpen(""); again(); }} />`}
     ${none && html`<${Empty} icon="team" title="Nobody has said anything yet"><p>Boards of swarms, chats and mail between members and agents appear here.</p><//>`}
     ${swarms.data.map((swarm) => html`<${Board} key=${swarm.id} swarm=${swarm} />`)}
     ${chats.data.length > 0 && html`<${Panel} title="Chats"><ul class="talk">${chats.data.map((chat) => html`<li key=${chat.id}><div class="by"><button class="quiet id" aria-label=${`Open the chat with ${whoIn(chat)}`} onClick=${() => setOpen(chat.id)}>${whoIn(chat)}</button> <${Ago} at=${chat.last?.at || chat.at} />${chat.unread > 0 && html` <${Badge} tone="accent">${chat.unread} new<//>`}</div>
       <p><bdi>${chat.last ? `${chat.last.author}: ${chat.last.text}` : ""}</bdi></p></li>`)}</ul><//>`}
     ${mail.data.length > 0 && html`<${Panel} title="Mail"><ul class="talk">${mail.data.map((letter) => html`<li key=${letter.id}><div class="by"><b>${letter.sender}</b> to ${letter.to} <${Ago} at=${letter.at} />${!letter.read_at && html` <${Badge} tone="accent">unread<//>`}</div>
-      ${letter.subject && html`<b><bdi>${letter.subject}</bdi></b>`}<p><bdi>${letter.text}</bdi></p></li>`)}</ul><//>`}`;
+      ${letter.subject && html`<b><bdi>${letter.subject}</bdi></b>`}<p><bdi>${letter.text}</bdi></p>
+      ${letter.to === me.value?.name && html`<div class="letter-acts"><button class="quiet" aria-label=${`Reply to ${letter.sender}`} onClick=${() => setWriting(letter)}>Reply</button>
+        ${!letter.read_at && html`<button class="quiet" aria-label=${`Mark the mail of ${letter.sender} as read`} onClick=${() => read(letter.id)}>Mark as read</button>`}</div>`}</li>`)}</ul><//>`}`;
 }
 
 /** Who is in it, without oneself. @param {import("../api.d.ts").ChatRow} chat */
 const whoIn = (chat) => chat.participants.filter((name) => name !== me.value?.name).join(", ") || "the whole team";
 
-/** A new mail, or the first line of a chat. @param {{ kind: string, close: () => void, done: () => void, open: (chat: string) => void }} props */
-function Letter({ kind, close, done, open }) {
+/** A new mail, an answer to one, or the first line of a chat. @param {{ kind: string, answered: Mail | null, close: () => void, done: () => void, open: (chat: string) => void }} props */
+function Letter({ kind, answered, close, done, open }) {
   const { data } = useLoaded(() => call("member.list", { limit: 200 }), []);
   const submit = async (/** @type {any} */ event) => {
     event.preventDefault();
@@ -175,6 +179,7 @@ function Letter({ kind, close, done, open }) {
     const [to, text] = [String(form.get("to")).trim(), String(form.get("text")).trim()];
     if (kind === "mail") {
       if (!(await act("mail.send", { to, text, subject: String(form.get("subject")).trim() }, `Sent to ${to}.`))) return;
+      if (answered && !answered.read_at) await act("mail.read", { mail: answered.id });
     } else {
       const chat = await act("chat.open", { members: to ? to.split(/[\s,]+/) : [] });
       if (!chat || !(await act("chat.say", { chat: chat.id, text }))) return;
@@ -184,10 +189,10 @@ function Letter({ kind, close, done, open }) {
     close();
   };
   return html`<${Dialog} title=${kind === "mail" ? "Write mail" : "Start a chat"} close=${close}><form class="new" onSubmit=${submit}>
-    <label class="field">To<input name="to" list="members" required=${kind === "mail"} autofocus autocomplete="off" placeholder=${kind === "mail" ? "a member, or an agent's task" : "members; empty: the whole team"} /></label>
+    <label class="field">To<input name="to" list="members" value=${answered?.sender} required=${kind === "mail"} autofocus=${!answered} autocomplete="off" placeholder=${kind === "mail" ? "a member, or an agent's task" : "members; empty: the whole team"} /></label>
     <datalist id="members">${(data || []).map((row) => html`<option key=${row.id} value=${row.name}></option>`)}</datalist>
-    ${kind === "mail" && html`<label class="field">Subject<input name="subject" maxlength="200" autocomplete="off" /></label>`}
-    <label class="field">${kind === "mail" ? "Text" : "First line"}<textarea name="text" rows="4" required></textarea></label>
+    ${kind === "mail" && html`<label class="field">Subject<input name="subject" maxlength="200" value=${answered?.subject && `Re: ${answered.subject.replace(/^Re: /, "")}`} autocomplete="off" /></label>`}
+    <label class="field">${kind === "mail" ? "Text" : "First line"}<textarea name="text" rows="4" required autofocus=${Boolean(answered)}></textarea></label>
     <footer><button type="button" onClick=${close}>Cancel</button><button class="primary">Send</button></footer></form><//>`;
 }
 

@@ -41,8 +41,8 @@ export default function Terminal({ detail, row }) {
       ${screen.rule && html`<small title="The rule that says so">${screen.rule}</small>`}
       ${screen.watchers > 0 && html`<small>${screen.watchers} attached</small>`}
       <span class="grow"></span>
-      ${may("assign") && screen.alive && html`<button onClick=${() => act("run.interrupt", { name: run }, "Interrupted: its agent waits for words.")}>Interrupt</button>`}
-      ${may("attach") && screen.alive && html`<button class="primary" onClick=${sit}>Sit down</button>`}
+      ${may("assign") && screen.alive && html`<button onClick=${() => act("run.interrupt", { name: run }, "Interrupted: its agent waits for a message.")}>Interrupt</button>`}
+      ${may("attach") && screen.alive && html`<button class="primary" onClick=${sit}>Type here</button>`}
 </div>
     ${screen.asks && html`<${Permission} row=${row} asks=${screen.asks} />`}
     <pre class="screen" tabindex="0" aria-label="Screen">${screen.lines.map((line) => html`<${ScreenLine} line=${line} />`)}</pre>

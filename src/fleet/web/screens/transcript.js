@@ -16,6 +16,9 @@ const PAGE = 300; // lines
 const MOST = 4000; // rows that are kept; those far from where one reads are let go
 const NEAR = 600; // pixels from an edge at which more is loaded
 const FOLDED = 12; // lines of a result that are shown
+/** What one jumps to: a turn begins or ends, a person said something, or must. @type {import("../api.d.ts").ReadSaid["kinds"]} */
+const TURNS = ["turn", "result", "heard", "wants", "limit", "full", "error"];
+const MOST_TURNS = 200;
 const QUIET = new Set(["session", "usage"]);
 
 /** @param {{ detail: import("../api.d.ts").TaskDetail }} props */
@@ -89,12 +92,19 @@ function Reading({ run, runs, choose }) {
     await replace({ after: Math.max(0, line - 60) });
     setTarget(line);
   };
+  const turns = async () => {
+    if (found) return setFound(null);
+    const page = await call("run.said", { run, kinds: TURNS, limit: MOST_TURNS }).catch(complain);
+    if (page) setFound({ text: "", page });
+  };
+  useKeys([{ key: "t", what: "List the turns, to jump to one", run: turns }], [run, found]);
   const bar = html`<div class="said-bar">
     ${runs.length > 1 && html`<select aria-label="Run" value=${run} onChange=${(/** @type {any} */ event) => choose(event.target.value)}>
       ${runs.map((id) => html`<option value=${id}>${id}</option>`)}</select>`}
     <${Find} run=${run} setFound=${setFound} />
     <span class="grow"></span>
     ${data && html`<span class="soft number">${data.total} lines</span>`}
+    <button class="quiet" aria-pressed=${found?.text === ""} onClick=${turns}>Turns</button>
     <button class="quiet" onClick=${() => { setFollow(false); setTarget(1); replace({ after: 0 }); }} disabled=${!data || data.first <= 1}>First</button>
     <button class="quiet" onClick=${() => { setFollow(true); setTarget(0); replace({}); }} disabled=${!data}>Last</button>
   </div>`;
@@ -135,6 +145,7 @@ function Hits({ found, open }) {
   const rows = shown(found.page.rows);
   if (!rows.length) {
     const all = found.page.first <= 1;
+    if (!found.text) return html`<${Empty} icon="clock" title="No turns"><p>Its program does not say where a turn begins.</p><//>`;
     return html`<${Empty} icon="search" title="Not found"><p>${all ? "Nothing in this run says that." : `Nothing in the last ${found.page.total - found.page.first + 1} lines says that.`}</p><//>`;
   }
   return html`<ul class="hits">${rows.map((row, at) =>
@@ -150,7 +161,7 @@ function around(text, word) {
 
 /** @param {{ text: string, word: string }} props */
 function Marked({ text, word }) {
-  const at = text.toLowerCase().indexOf(word.toLowerCase());
+  const at = word ? text.toLowerCase().indexOf(word.toLowerCase()) : -1;
   if (at < 0) return text;
   return html`${text.slice(0, at)}<mark>${text.slice(at, at + word.length)}</mark>${text.slice(at + word.length)}`;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -12,11 +13,13 @@ import pytest
 from fleet.app import make_coder
 from fleet.cli.top.app import Top
 from fleet.cli.top.command import check_extra
-from fleet.domain.activity import Seen
+from fleet.cli.top.lines import wrapped
+from fleet.domain.activity import SeenRun
 from fleet.domain.errors import Refused, Unavailable
-from fleet.domain.run import Ending, Workspace
+from fleet.domain.run import Checkpoint, Ending, Workspace
 from fleet.domain.task import Spec, TaskState
-from fleet.ports import Put
+from fleet.operations.worktrees import MergeWorktree
+from fleet.ports import Put, Sight
 from tests.unit.operations.conftest import Office
 from tests.wait import LIMIT
 
@@ -28,6 +31,8 @@ class OfficeClient:
 
     def __init__(self, office: Office) -> None:
         self.office, self.down = office, ""
+        self.delivered = []  # messages that it saw to
+        self.has_supervisor = True
 
     def call(self, request):
         if self.down:
@@ -40,11 +45,37 @@ class OfficeClient:
     def scope(self, *, everywhere):
         return ""
 
+    def deliver(self, message, *, patience):
+        del patience
+        self.delivered.append(message)
+
+    def state(self, task):
+        return str(self.office.show(task).task.state)
+
+    def supervised(self):
+        return self.has_supervisor
+
     def coder(self, name, _project):
         return make_coder(name)
 
     def opening(self, _run):
         return ""
+
+
+class Elsewhere:
+    """The agents of another machine, whose screens are not seen here."""
+
+    shared = False
+    host = "box-1"
+
+    def seen(self, _pairs):
+        return {}
+
+    def look(self, _subjects):
+        return {}
+
+    def screen(self, run, **_):
+        raise Refused(f"{run} has no terminal here.")
 
 
 @pytest.fixture
@@ -126,9 +157,11 @@ def test_an_answer_in_words_and_a_prompt_are_typed_in_a_line(office, client):
             await see(app, pilot, f"Answered {task}.")
             app.rows.go_to(next(n for n, r in enumerate(app.rows.rows) if r.task == running))
             await pilot.press("p", *"Hurry", "enter")
-            await see(app, pilot, f"Sent to {running}.")
+            await see(app, pilot, "Queued (m-", f"fleet approve {running}")
 
     play(act)
+    (sent,) = office.show(running).messages
+    assert client.delivered == [sent.id]
     assert [m.text for m in office.show(task).messages][-1] == "straight on"
     assert [m.text for m in office.show(running).messages] == ["Hurry"]
 
@@ -155,7 +188,7 @@ def test_work_that_is_done_is_shown_as_a_diff_and_lands_once_confirmed(office, c
     run = office.start(task)
     workspace = Workspace("/w", "/w", "fleet/notes", "main")
     office.store.commit([Put(_with(office.store.run(run), workspace))], [])
-    office.end(run)
+    office.end(run, checkpoint=Checkpoint(commit="c" * 40))
 
     async def act():
         async with opened(client) as (app, pilot):
@@ -176,6 +209,78 @@ def _with(run, workspace):
     from dataclasses import replace
 
     return replace(run, workspace=workspace)
+
+
+def test_work_whose_gate_has_not_passed_is_queued_to_land(office, client):
+    task = office.add("Notes")
+    run = office.start(task)
+    workspace = Workspace("/w", "/w", "fleet/notes", "main")
+    office.store.commit([Put(_with(office.store.run(run), workspace))], [])
+    office.end(run, checkpoint=Checkpoint(commit="c" * 40))
+    call = client.call
+
+    def untested(request):
+        if isinstance(request, MergeWorktree):
+            raise Refused("It has not passed its gate yet.", code="untested")
+        return call(request)
+
+    client.call = untested
+
+    async def act():
+        async with opened(client) as (app, pilot):
+            await see(app, pilot, "not landed", "l land")
+            await pilot.press("l", "y")
+            await see(app, pilot, f"{task} waits to land on main (l-1).")
+
+    play(act)
+    assert office.show(task).task.status == "landing"
+
+
+def test_an_agent_whose_turn_has_ended_is_not_shown_as_working(office, client):
+    tasks = [office.add(title, spec=Spec(mode="terminal")) for title in ("Talk", "Work")]
+    for task in tasks:
+        office.start(task)
+    context, doing = office.context, {tasks[0]: "waiting", tasks[1]: "working"}
+
+    class Agents(Elsewhere):
+        def look(self, subjects):
+            return {s.run: Sight(doing[s.run.rpartition(".")[0]], "a test") for s in subjects}
+
+    office.context = lambda *given: context(*given)._replace(agents=Agents)
+
+    async def act():
+        async with opened(client) as (app, pilot):
+            screen = await see(app, pilot, f"{tasks[0]} waiting", f"{tasks[1]} running")
+            assert "Running (2)" in screen
+            assert "t attach" in screen
+
+    play(act)
+
+
+def test_a_drawn_rule_is_cut_and_words_are_wrapped():
+    assert wrapped(" " + "─" * 50, 20) == [" " + "─" * 18]
+    assert wrapped("word " * 5, 20) == ["word word word ", "word word "]
+
+
+def test_a_box_that_is_wider_than_the_pane_stays_a_box():
+    assert wrapped("╭" + "─" * 50 + "╮", 20) == ["╭" + "─" * 18]
+    assert wrapped("│ >" + " " * 48 + "│", 20) == ["│ >"]
+    assert wrapped("│ > fix it │", 20) == ["│ > fix it │"]
+
+
+def test_what_was_said_about_a_row_goes_with_it(office, client):
+    for title in ("One", "Two"):
+        office.start(office.add(title))
+
+    async def act():
+        async with opened(client) as (app, pilot):
+            await see(app, pilot, "Running (2)")
+            await pilot.press("y")
+            await see(app, pilot, "That key does nothing")
+            await pilot.press("j")
+            await see(app, pilot, "Running (2)", absent="That key does nothing")
+
+    play(act)
 
 
 def test_an_agent_is_ended_only_when_one_is_sure(office, client):
@@ -240,6 +345,51 @@ def test_on_a_phone_there_is_one_pane_at_a_time(office, client):
             assert all(len(line) <= 45 for line in screen.splitlines())
             await pilot.resize_terminal(120, 40)
             await see(app, pilot, "Running (1)", "Changing the parser")
+
+    play(act)
+
+
+@pytest.mark.parametrize("key", ["y", "n", "r", "c", "l", "1"])
+def test_a_key_that_does_nothing_for_a_row_says_which_do(office, client, key):
+    task = office.add("Read on")
+    office.start(task)
+
+    async def act():
+        async with opened(client) as (app, pilot):
+            await see(app, pilot, "Running (1)")
+            await pilot.press(key)
+            keys = "Its keys: p prompt, t attach, x kill."
+            await see(app, pilot, f"That key does nothing for {task}. {keys}")
+
+    play(act)
+
+
+def test_what_waits_for_a_supervisor_is_said(office, client):
+    office.add("Read on")
+    client.has_supervisor = False
+
+    async def act():
+        async with opened(client, (60, 20)) as (app, pilot):
+            await see(app, pilot, "0 need you · 0 running · 1 waiting for `fleet run` · shop")
+            client.has_supervisor = True
+            await see(app, pilot, "0 need you · 0 running · 1 waiting · shop")
+
+    play(act)
+
+
+def test_every_style_is_of_something_that_is_there(office, client):
+    """A selector of a widget that has been renamed matches nothing, and no one is told."""
+    office.add("Read on")
+
+    async def act():
+        async with opened(client) as (app, pilot):
+            await see(app, pilot, "Waiting (1)")
+            there = {kind.__name__ for w in app.screen.walk_children() for kind in type(w).__mro__}
+            styled = set(re.findall(r"(?<![\w.#:$-])[A-Z]\w+", re.sub(r"{.*?}", "", Top.CSS)))
+            assert styled <= there | {type(app.screen).__name__}
+            (list_end,) = {row.region.right for row in app.query("Rows")}
+            lines = drawn(app).splitlines()
+            assert {line[list_end] for line in lines[2:-2] if len(line) > list_end} == {"│"}
 
     play(act)
 
@@ -334,19 +484,13 @@ def test_a_permission_is_approved_as_it_was_read(office, client):
     context = office.context
     answers = []
 
-    class Agents:
-        shared = False
-        host = "box-1"
-
+    class Agents(Elsewhere):
         def permit(self, run, *, yes, expected):
             answers.append((run, yes, expected))
             return expected
 
         def seen(self, pairs):
-            return {run.id: Seen("permission", "Run make?") for _, run in pairs}
-
-        def screen(self, run, **_):
-            raise Refused(f"{run} has no terminal here.")
+            return {run.id: SeenRun("permission", "Run make?") for _, run in pairs}
 
     office.context = lambda *given: context(*given)._replace(agents=Agents)
 

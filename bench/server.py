@@ -27,11 +27,10 @@ from _bench import finish, verdict
 from _store import a_task
 from _store import fill as put
 from fleet.app import open_store
-from fleet.app.server_process import KeyRing
+from fleet.app.token_keys import own_token
 from fleet.domain.access import Actor, Role
 from fleet.domain.task import Spec
 from fleet.server.claude_fleet.routes import uid_of
-from fleet.server.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,9 +75,8 @@ class ServerScratch:
         self.repo = home / "repo"
         self.repo.mkdir(parents=True)
         subprocess.run(["git", "init", "-q", self.repo], check=True)
-        tokens = Tokens(KeyRing(home, {}))
         lead = Actor("a", Role.TEAM_LEAD, "local", "")
-        self.tokens = [tokens.mint(lead, seconds=3600)[0] for _ in range(TOKENS)]
+        self.tokens = [own_token(home, lead, seconds=3600) for _ in range(TOKENS)]
         self.url = ""
 
     @contextmanager

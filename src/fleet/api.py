@@ -159,7 +159,7 @@ def _address(url: str, token: str) -> tuple[str, str]:
 
 
 def _events(lines: Iterator[str]) -> Iterator[Event]:
-    """Of a stream of server-sent events. One without a type says only where the stream begins."""
+    """The events of a stream. One without a type only says where the stream begins."""
     for line in lines:
         if not line.startswith("data: {"):
             continue

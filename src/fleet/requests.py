@@ -36,12 +36,12 @@ from fleet.operations.forges.tickets import FindTickets as FindTickets
 from fleet.operations.inbox import ListInbox as ListInbox
 from fleet.operations.inbox import SeeItems as SeeItems
 from fleet.operations.inbox import SnoozeItem as SnoozeItem
+from fleet.operations.insight.conversation import ReadSaid as ReadSaid
 from fleet.operations.insight.history import CountTasks as CountTasks
 from fleet.operations.insight.history import ReadTaskFiles as ReadTaskFiles
 from fleet.operations.insight.history import TaskEvents as TaskEvents
 from fleet.operations.insight.history import TaskGates as TaskGates
 from fleet.operations.insight.preview import PreviewTask as PreviewTask
-from fleet.operations.insight.said import ReadSaid as ReadSaid
 from fleet.operations.insight.usage import ListBudgets as ListBudgets
 from fleet.operations.insight.usage import ReportUsage as ReportUsage
 from fleet.operations.landing.forecast import ForecastLandings as ForecastLandings

@@ -268,7 +268,7 @@ def test_the_queue_of_landings_is_changed_by_tools(tmp_path):
     scratch("land", "t-1", "t-2")
     pipes = Pipes(nobody)
 
-    def say(tool: str, **given: str):
+    def say(tool: str, **given: object):
         reply = pipes.ask("tools/call", {"name": tool, "arguments": given})["result"]
         assert not reply["isError"], reply
         return json.loads(reply["content"][0]["text"])
@@ -279,6 +279,11 @@ def test_the_queue_of_landings_is_changed_by_tools(tmp_path):
     assert [row["task"] for row in say("land_list")] == ["t-2", "t-1"]
     assert say("land_pause", onto="main")[0]["paused"]
     assert not say("land_resume")[0]["paused"]
+    assert [row["ready"] for row in say("land_forecast")] == [True, True]
+    assert say("task_comment", task="t-1", text="Why?", path="a", line=1)["path"] == "a"
+    wrong = {"task": "t-1", "text": "Why?", "path": "b"}
+    reply = pipes.ask("tools/call", {"name": "task_comment", "arguments": wrong})["result"]
+    assert "t-1 did not change 'b'. It changed a." in reply["content"][0]["text"]
     scratch.work()
     assert say("land_undo", landing="t-1")["task"] == "t-3"
     pipes.end()

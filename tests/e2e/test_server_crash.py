@@ -6,7 +6,7 @@ import http.client
 import signal
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.integration.listeners import Sse, Ws
 from tests.wait import LIMIT, until
 
 KILLS = 2
-BROKEN = (OSError, http.client.HTTPException, ValueError, AssertionError, TypeError)
+BROKEN = (OSError, http.client.HTTPException, ValueError, IndexError, AssertionError, TypeError)
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ class Follower:
                 after = self.seen[-1] if self.seen else 0
                 reader, numbers = self.begin(self.served.port, self.token, after)
                 self.resumed += bool(self.seen)
-                for number in numbers:
-                    self.seen.append(number)
-                reader.close()
+                with closing(reader):
+                    for number in numbers:
+                        self.seen.append(number)
             time.sleep(0.02)
 
     def end(self) -> None:
@@ -86,7 +86,11 @@ def by_stream(port: int, token: str, after: int):
 
 def by_socket(port: int, token: str, after: int):
     socket = Ws(port)
-    socket.auth(token, after=after, topics=["team"])
+    try:
+        socket.auth(token, after=after, topics=["team"])
+    except BROKEN:
+        socket.close()
+        raise
     return socket, (said["number"] for said in iter(socket.next, None) if "event" in said)
 
 
@@ -102,7 +106,8 @@ def test_a_kill_under_load_loses_nothing_and_readers_go_on_from_their_number(ser
     enough = len(load.known) + 50
     until(lambda: len(load.known) > enough, "writes after the last kill")
     load.end()
-    last = int(Sse(served.port, token).next()[1])
+    with closing(Sse(served.port, token)) as newest:
+        last = int(newest.next()[1])
     for follower in followers:
         until(lambda f=follower: f.seen and f.seen[-1] >= last, "a reader to catch up")
         follower.end()

@@ -30,10 +30,19 @@ umount -l "$FLEET_HOME" 2>/dev/null && echo unmounted
 unshare -Urm sh -c 'umount -l "$FLEET_HOME"; cat "$FLEET_HOME/server.key"' 2>/dev/null
 echo forged 2>/dev/null > "$FLEET_HOME/server.key"
 echo forged 2>/dev/null > "$FLEET_HOME/worktrees/forged" && echo "wrote worktrees"
+for file in wake caps.json; do ln -sf "$FLEET_HOME/server.key" "$FLEET_HOME/runs/t-1.1/$file"; done
 """
 STOPPED_BY_BUBBLEWRAP = """\
 tmux -L "$(basename "$(ls -d /tmp/tmux-*/fleet-* 2>/dev/null | head -1)")" ls 2>/dev/null
 echo '[core]' >> "$(git rev-parse --git-common-dir)/config" && echo "wrote config"
+own="$(git rev-parse --git-dir)"
+echo /tmp > "$own/commondir" && echo "wrote commondir"
+for folder in "$own" "$(dirname "$own")"; do mv "$folder" "$folder-moved" && echo "moved $folder"; done
+run="$FLEET_HOME/runs/t-1.1"
+for file in launch.json keeper.json; do
+  echo '{}' > "$run/$file" && echo "wrote $file"
+  mv "$run/$file" "$run/moved" && echo "moved $file"
+done
 """
 
 
@@ -92,7 +101,8 @@ def test_an_agent_reads_none_of_the_servers_secrets_and_does_its_work(isolated):
         "hear 20",
     )
     supervised.heard(task, "Ready.")
-    assert len((supervised.home / "server.key").read_text()) > len("forged\n")
+    key = (supervised.home / "server.key").read_text()
+    assert len(key) > len("forged\n")
     run = supervised.run(task)
     tried = Path(run.workspace.path, "tries.txt").read_text().splitlines()
     assert [line for line in tried if "cannot" not in line] == ["tried"]
@@ -100,6 +110,7 @@ def test_an_agent_reads_none_of_the_servers_secrets_and_does_its_work(isolated):
     assert [m.text for m in supervised.store.messages(task)] == ["From-inside"]
     supervised.type("send", task, "Go.")
     supervised.wait(task)
+    assert (supervised.home / "server.key").read_text() == key
     log = subprocess.run(
         ["git", "log", "-1", "--format=%s", run.workspace.branch],
         cwd=supervised.repo, capture_output=True, text=True, check=True,

@@ -8,24 +8,24 @@ import jwt
 import pytest
 
 from fleet.adapters.home.home import Home
-from fleet.app.server_process import KeyRing, own_token
+from fleet.app.token_keys import KeyRing, own_token
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Forbidden
-from fleet.server.tokens import Tokens
+from fleet.server.tokens import TokenCheck
 
 RUN = Actor("t-31.2", Role.WORKER, "shop", "t-31.2", remote=True)
 KEY = b"k" * 32
 
 
-def who(tokens: Tokens, token: str) -> Actor:
+def who(tokens: TokenCheck, token: str) -> Actor:
     """Without what differs from token to token."""
     return replace(tokens.check(token).actor, token="", until=0)
 
 
-def tokens_of(home, key: bytes = KEY) -> Tokens:
+def tokens_of(home, key: bytes = KEY) -> TokenCheck:
     """Of a home from before there were several keys."""
     (home / "server.key").write_text(f"{key.hex()}\n")
-    return Tokens(KeyRing(home, {}))
+    return TokenCheck(KeyRing(home, {}))
 
 
 OLD = (
@@ -56,7 +56,7 @@ def test_a_run_that_an_older_supervisor_started_is_still_believed(tmp_path):
 def test_the_server_takes_a_token_that_a_command_makes_for_itself(tmp_path):
     token = own_token(tmp_path, RUN, seconds=60)
     keys = KeyRing(tmp_path, {})
-    assert who(Tokens(keys), token) == RUN
+    assert who(TokenCheck(keys), token) == RUN
     assert jwt.get_unverified_header(token) == {
         "alg": "HS256", "typ": "JWT", "kid": keys.signing().id,
     }  # fmt: skip

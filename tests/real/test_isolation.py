@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fleet.testing.model_server import say
-from tests.isolation import KINDS, env_of, works
+from tests.isolation import ALL_KINDS, env_of, works
 from tests.real.model_scratch import COMMIT, ModelScratch, shell
 
 pytestmark = pytest.mark.real
@@ -46,7 +46,7 @@ def stolen(scratch: ModelScratch) -> str:
     return scratch.committed("stolen.txt")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 @pytest.mark.parametrize("coder", ["claude", "codex", "opencode"])
 def test_it_does_its_task_and_reads_no_secret(coder, kind, tmp_path, home):
     needs(kind)

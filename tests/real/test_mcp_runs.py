@@ -10,7 +10,7 @@ import urllib.request
 
 import pytest
 
-from fleet.app.server_process import own_token
+from fleet.app.token_keys import own_token
 from fleet.domain.access import Actor, Role
 from fleet.testing.model_server import call, say
 from tests.real.model_scratch import FLEET, ModelScratch

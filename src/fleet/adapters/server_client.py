@@ -40,14 +40,17 @@ PROBLEM = frozenset({"type", "title", "status", "detail", "code", "fix"})  # of 
 
 
 class Remote:
-    """`url` is the server's address, `token` identifies the caller."""
+    """`url` is the server's address, `token` identifies the caller.
 
-    def __init__(self, url: str, token: str = "") -> None:
+    Its errors advise to correct `variable`; it is empty where the address was typed.
+    """
+
+    def __init__(self, url: str, token: str = "", *, variable: str = "FLEET_URL") -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in {"http", "https"} or not parts.hostname or not _has_port(parts):
-            raise BadInput(
-                f"'{url}' is not the address of a server.", fix="FLEET_URL=http://127.0.0.1:3847"
-            )
+            like = f"{variable}=http://127.0.0.1:3847" if variable else "One is http://HOST:3847."
+            raise BadInput(f"'{url}' is not the address of a server.", fix=like)
+        self._variable = variable
         self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._parts = parts
         self.token = token
@@ -69,7 +72,7 @@ class Remote:
         try:
             return json.loads(text)
         except ValueError:
-            raise self._no_server("what it says is not JSON") from None
+            raise self._no_server("its answer is not JSON") from None
 
     def text(self, method: str, path: str, body: Any = None, *, key: str = "") -> str:
         data = None if body is None else json.dumps(body, default=plain).encode()
@@ -81,7 +84,7 @@ class Remote:
         return text
 
     def post(self, path: str, data: bytes, headers: Mapping[str, str]) -> str:
-        """As it stands, for a protocol whose errors are answers too."""
+        """Post the body as it stands, for a protocol whose errors are answers too."""
         sent_headers = self._headers | {"Content-Type": "application/json"} | dict(headers)
         status, text = self._sent("POST", self._parts.path.rstrip("/") + path, data, sent_headers)
         if status >= 300 and '"jsonrpc"' not in text:
@@ -101,7 +104,8 @@ class Remote:
             while line := answer.readline():
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
         except (OSError, http.client.HTTPException) as error:
-            raise self._no_server(str(error) or type(error).__name__) from error
+            words = (isinstance(error, OSError) and error.strerror) or str(error)
+            raise self._no_server(words or type(error).__name__) from error
         finally:
             connection.close()
 
@@ -123,7 +127,8 @@ class Remote:
             answer = connection.getresponse()
             return answer.status, answer.read().decode("utf-8", "replace")
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._no_server(str(error) or type(error).__name__) from error
+            words = (isinstance(error, OSError) and error.strerror) or str(error)
+            raise self._no_server(words or type(error).__name__) from error
         finally:
             connection.close()
 
@@ -140,9 +145,12 @@ class Remote:
         return error
 
     def _no_server(self, why: str) -> Unavailable:
+        fix = "Check the address. On the server's machine: fleet serve --background"
+        if self._variable:
+            fix = f"Is {self._variable} right? `fleet serve --background` starts a server here."
         return Unavailable(
             f"No Fleet server answers at {self.url}: {why}.",
-            fix="Is FLEET_URL right? `fleet serve --background` starts a server here.",
+            fix=fix,
             code="no_server",
         )
 

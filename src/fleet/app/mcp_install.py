@@ -22,7 +22,7 @@ __all__ = ["SCOPES", "Registered", "install", "uninstall", "would_install"]
 
 
 def command_of(scope: str) -> str:
-    """For one person our program's path; for a project its name: others use it too."""
+    """The command that serves MCP: for one person our program by its path, for a project by its name."""
     program = Path(sys.executable).with_name("fleet")
     return str(program) if scope == "user" and program.exists() else "fleet"
 

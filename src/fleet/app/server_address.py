@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fleet.adapters.server_client import Remote
-from fleet.app import App
+from fleet.app.app import App
 from fleet.domain.errors import Forbidden, Unavailable
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def named_url(env: Mapping[str, str]) -> str:
     return next((env[name] for name in URLS if env.get(name)), "")
 
 
-def remote_of(app: App, url: str = "") -> Remote:
-    """The server of this address, else the one that runs over this home."""
-    address = url or named_url(app.env) or _running(app)
+def remote_of(app: App) -> Remote:
+    """The server that the environment names, else the one that runs over this home."""
+    address = named_url(app.env) or _running(app)
     if not address:
         raise Unavailable(
             "The server is not running.", fix="Start it: fleet serve --background", code="no_server"
@@ -39,7 +39,7 @@ def signer_of(app: App) -> Remote | None:
 
     It may have a JWT_SECRET that this shell does not have.
     """
-    from fleet.app.server_process import signs_alike
+    from fleet.app.token_keys import signs_alike
 
     if signs_alike(app.home.path, app.env):
         return None
@@ -78,7 +78,7 @@ def _own_token(app: App, url: str) -> str:
             fix="Set FLEET_TOKEN; `fleet token create NAME` makes one, where the server runs.",
             code="no_token",
         )
-    from fleet.app.server_process import own_token
+    from fleet.app.token_keys import own_token
 
     local = App(app.cwd, app.env, config_file=app.config_file, flags=app.flags)
     return own_token(app.home.path, local.actor, seconds=LASTS)

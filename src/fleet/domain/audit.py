@@ -20,7 +20,7 @@ NAMING = (
 )  # fmt: skip
 
 
-class Outcome(StrEnum):
+class AuditOutcome(StrEnum):
     ALLOWED = "allowed"  # it was carried out
     REFUSED = "refused"  # the caller may not, or is not known
     FAILED = "failed"  # the caller may, and something else was wrong
@@ -60,17 +60,17 @@ class AuditQuery(NamedTuple):
         return (
             (not self.actor or record.actor == self.actor)
             and (not self.team or record.team == self.team)
-            and (not self.refused or record.outcome == Outcome.REFUSED)
+            and (not self.refused or record.outcome == AuditOutcome.REFUSED)
             and record.at >= self.since
         )
 
 
-def outcome_of(status: int, code: str) -> Outcome:
-    """Of an answer with this HTTP status and error code."""
+def outcome_of(status: int, code: str) -> AuditOutcome:
+    """The outcome of an answer with this HTTP status and error code."""
     if status < 400:
-        return Outcome.ALLOWED
+        return AuditOutcome.ALLOWED
     refused = status in REFUSED_STATUSES or code in REFUSED_CODES
-    return Outcome.REFUSED if refused else Outcome.FAILED
+    return AuditOutcome.REFUSED if refused else AuditOutcome.FAILED
 
 
 def target_of(request: object, reply: object = None) -> str:

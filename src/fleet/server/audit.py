@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.exceptions import HTTPException
 
-from fleet.domain.audit import MAX_TARGET, AuditRecord, Outcome, outcome_of, target_of
+from fleet.domain.audit import MAX_TARGET, AuditOutcome, AuditRecord, outcome_of, target_of
 from fleet.domain.errors import FleetError
+from fleet.server.http.guard import client_address
 from fleet.server.http.problem import UNPROVEN, status_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Operation
     from fleet.ports import AuditTrail
     from fleet.server.metrics import Meters
-    from fleet.server.tokens import Grant
+    from fleet.server.tokens import TokenGrant
 
     Scope = MutableMapping[str, Any]
     Message = MutableMapping[str, Any]
@@ -40,6 +41,7 @@ FORBIDDING = UNPROVEN | {
     "forged",
     "too_many_requests",
     "too_many_streams",
+    "too_many_at_once",
 }  # codes of frames
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -50,7 +52,7 @@ class Caller:
 
     address: str = ""
     called: str = ""  # the method and the path
-    grant: Grant | None = None
+    grant: TokenGrant | None = None
     noted: bool = False
 
 
@@ -61,7 +63,7 @@ def caller() -> Caller:
     return _CALLER.get() or Caller()
 
 
-def admitted(grant: Grant) -> None:
+def admitted(grant: TokenGrant) -> None:
     """The caller has shown this token."""
     caller().grant = grant
 
@@ -94,7 +96,7 @@ class Audit:
         caller().noted = True
         if self._reads or not operation.is_read:
             target = target_of(request, reply)
-            self._write(self._record(Outcome.ALLOWED, actor, operation.name, target))
+            self._write(self._record(AuditOutcome.ALLOWED, actor, operation.name, target))
 
     def failed(
         self, operation: Operation, actor: Actor, request: object, error: BaseException
@@ -104,7 +106,7 @@ class Audit:
         record = self._record(
             outcome_of(status, code), actor, operation.name, target_of(request), code
         )
-        if record.outcome == Outcome.REFUSED:
+        if record.outcome == AuditOutcome.REFUSED:
             self._refuse(record)
         elif self._reads or not operation.is_read:
             self._write(record)
@@ -124,31 +126,38 @@ class Audit:
             return
         outcome = outcome_of(status, code)
         record = self._record(outcome, by.grant.actor if by.grant else None, "", by.called, code)
-        if outcome is Outcome.REFUSED:
+        if outcome is AuditOutcome.REFUSED:
             self._refuse(record)
-        elif by.grant and (self._reads or outcome is Outcome.FAILED):
+        elif by.grant and (self._reads or outcome is AuditOutcome.FAILED):
             self._write(record)
 
     def refused_at_the_door(self, address: str, code: str) -> None:
         """A connection that was refused before it had sent a whole request."""
         self._refuse(
-            AuditRecord("", self._clock(), str(Outcome.REFUSED), address=address, code=code)
+            AuditRecord("", self._clock(), str(AuditOutcome.REFUSED), address=address, code=code)
         )
 
     def _record(
-        self, outcome: Outcome, actor: Actor | None, operation: str, target: str, code: str = ""
+        self,
+        outcome: AuditOutcome,
+        actor: Actor | None,
+        operation: str,
+        target: str,
+        code: str = "",
     ) -> AuditRecord:
         by = caller()
-        record = AuditRecord(
-            "", self._clock(), str(outcome), address=by.address, operation=operation,
-            target=target, code=code,
-        )  # fmt: skip
-        if by.grant is None or actor is None:
-            return record
-        return replace(
-            record, actor=actor.name, role=str(actor.role), team=actor.team, run=actor.run,
-            token=by.grant.id,
-        )  # fmt: skip
+        about: dict[str, Any] = {
+            "address": by.address,
+            "operation": operation,
+            "target": target,
+            "code": code,
+        }
+        if by.grant is not None and actor is not None:
+            about |= {
+                "actor": actor.name, "role": str(actor.role), "team": actor.team,
+                "run": actor.run, "token": by.grant.id,
+            }  # fmt: skip
+        return AuditRecord("", self._clock(), str(outcome), **about)
 
     def _refuse(self, record: AuditRecord) -> None:
         """Write the first of a minute; count the others, and write how many there were after it."""
@@ -156,18 +165,18 @@ class Audit:
         self._of_this_minute += 1
         if self._of_this_minute == ALARMING and record.at >= self._quiet_until:
             self._tell(record)
-        known = replace(record, at=0, target="")
-        if known not in self._repeats:
+        kind = replace(record, at=0, target="")
+        if kind not in self._repeats:
             stranger = not record.token
             if len(self._repeats) >= REFUSALS or (stranger and self._strangers >= STRANGERS):
-                known = AuditRecord("", 0, record.outcome, code=record.code)
+                kind = AuditRecord("", 0, record.outcome, code=record.code)
             else:
                 self._strangers += stranger
-        if known in self._repeats:
-            self._repeats[known] += 1
+        if kind in self._repeats:
+            self._repeats[kind] += 1
             return
-        self._repeats[known] = 0
-        self._write(record if known.address == record.address else replace(known, at=record.at))
+        self._repeats[kind] = 0
+        self._write(record if kind.address == record.address else replace(kind, at=record.at))
         if self._counting is None:
             loop = asyncio.get_running_loop()
             self._counting = loop.call_later(self._minute, self.count)
@@ -219,7 +228,7 @@ class Observed:
         if scope["type"] == "http":
             await self._app(scope, receive, self._timed(scope, send))
         elif scope["type"] == "websocket":
-            _CALLER.set(Caller(address_of(scope), f"WebSocket {scope['path']}"[:MAX_TARGET]))
+            _CALLER.set(Caller(client_address(scope), f"WebSocket {scope['path']}"[:MAX_TARGET]))
             await self._app(scope, receive, self._heard(send))
         else:
             await self._app(scope, receive, send)
@@ -227,7 +236,7 @@ class Observed:
     def _timed(self, scope: Scope, send: Any) -> Any:
         began, status = time.perf_counter(), 0
         method = scope["method"] if scope["method"] in METHODS else "other"
-        by = Caller(address_of(scope), f"{method} {scope['path']}"[:MAX_TARGET])
+        by = Caller(client_address(scope), f"{method} {scope['path']}"[:MAX_TARGET])
         _CALLER.set(by)
 
         async def timed(message: Message) -> None:
@@ -270,9 +279,3 @@ def _code(status: int, body: bytes) -> str:
         return str(msgspec.json.decode(body)["code"])
     except (msgspec.DecodeError, KeyError, TypeError):
         return "error"
-
-
-def address_of(scope: Scope) -> str:
-    """The address that the request came from."""
-    client = scope.get("client")
-    return str(client[0]) if client else ""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jwt.algorithms import has_crypto
 
 from fleet.app.compute.nodes import Compute
-from fleet.app.server_process import KeyRing, issuer_keys
+from fleet.app.token_keys import KeyRing, issuer_keys
 from fleet.client import LocalClient
 from fleet.domain.errors import BadConfig
 from fleet.operations.catalogue import perform
@@ -26,12 +24,13 @@ from fleet.server.http.idempotency import once
 from fleet.server.http.offered_places import OfferedPlaces
 from fleet.server.live.presence import Revoked
 from fleet.server.live.stream import Streams
-from fleet.server.metrics import Meters, Watch
+from fleet.server.metrics import EventWatch, Meters
 from fleet.server.oidc_people import People
 from fleet.server.read_queue import Reads
 from fleet.server.ready import Readiness
 from fleet.server.task_folders import Folders
-from fleet.server.tokens import Tokens
+from fleet.server.tokens import TokenCheck
+from fleet.server.turns import FairThreads
 from fleet.server.writer import Writer
 
 if TYPE_CHECKING:
@@ -45,8 +44,9 @@ if TYPE_CHECKING:
     from fleet.ports import Chosen, Store, TaskFiles, World
 
 WORLD_TRUST_SECONDS = 0.2  # seconds for which a project is believed to be as it was
-WAITERS = 16  # runs that are being ended for a caller who waits
-OUTSIDE = 8  # programs that are being waited for, such as git
+WAITERS, WAITERS_EACH = 16, 8  # runs that are being ended for a caller who waits; of one member
+OUTSIDE, OUTSIDE_EACH = 8, 3  # programs that are being waited for, such as git; of one member
+MOST_WAITING = 100  # requests of one member that wait for those
 
 
 def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
@@ -54,7 +54,7 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
     directory = str(app.loaded.project or app.cwd)
     reads = Reads(app.another_store, app.another_store(), is_near=not app.shared)
     streams = Streams(reads, _teams(reads.store), CLAUDE_FLEET.frame)
-    meters, folders = Meters(), Folders(lambda: _files(app), lambda: _is_supervised(app))
+    meters, folders = Meters(), Folders(lambda: _files(app), app.daemon.supervises)
     hosts = frozenset({*LOOPBACK, host, *names})
     revoked = Revoked(app.another_store, app.revoked_file())
     return Server(
@@ -63,14 +63,16 @@ def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
         ),
         reads=reads,
         writer=Writer(app.another_store, streams.tell),
-        tokens=Tokens(KeyRing(app.home.path, os.environ), revoked, _people(app)),
+        tokens=TokenCheck(KeyRing(app.home.path, os.environ), revoked, _people(app)),
         revoked=revoked,
         streams=streams,
         rates=Rates(RATE, BURST),
         hosts=hosts,
         hosts_do=HostThreads(app, OfferedPlaces((directory, *app.loaded.settings.server.places))),
         meters=meters,
-        watch=Watch(app.another_store, meters, streams.tell, _each_of(folders.add, revoked.saw)),
+        watch=EventWatch(
+            app.another_store, meters, streams.tell, _each_of(folders.add, revoked.saw)
+        ),
         audit=Audit(app.audit_trail(), reads=app.loaded.settings.server.audit == "all"),
         readiness=Readiness(app.another_store, app.home.path, app.home.host_id()),
         persistence=app.store_kind.name,
@@ -93,23 +95,18 @@ def _hook_rules(app: App, directory: str) -> HookRules:
         label=hooks.label,
         team=settings.team,
         project=hooks.project or directory,
+        kind_of=app.forges.kind_of,
     )
 
 
 @contextmanager
 def _files(app: App) -> Iterator[TaskFiles]:
     """For one thread: its store is its own."""
-    own = replace(app)
+    own = app.another()
     try:
         yield own.files
     finally:
         own.store.close()
-
-
-def _is_supervised(app: App) -> bool:
-    """A supervisor of this home sees every event, and writes the folders itself."""
-    running = app.daemon.running()
-    return running is not None and running.supervising
 
 
 class Glances:
@@ -134,19 +131,19 @@ class HostThreads:
     def __init__(self, app: App, offers: OfferedPlaces) -> None:
         self._app, self._offers = app, offers
         self._over = threading.Event()
-        self._waiters = ThreadPoolExecutor(WAITERS, "hosts")
-        self._outside = ThreadPoolExecutor(OUTSIDE, "outside")
+        self._waiters = FairThreads("hosts", WAITERS, WAITERS_EACH)
+        self._outside = FairThreads("outside", OUTSIDE, OUTSIDE_EACH, MOST_WAITING)
 
-    def __call__(self, task: str) -> Future[None]:
+    def __call__(self, actor: Actor, task: str) -> Future[None]:
         """Done once the hosts of this task's runs have ended them."""
-        return self._waiters.submit(self._wait, task)
+        return self._waiters.submit(_who(actor), lambda: self._wait(task))
 
     def do(self, actor: Actor, request: Request[Any], key: str) -> Future[Any]:
         """Of an operation that waits for programs of this host."""
-        return self._outside.submit(self._do, actor, request, key)
+        return self._outside.submit(_who(actor), lambda: self._do(actor, request, key))
 
     def _do(self, actor: Actor, request: Request[Any], key: str) -> Any:
-        own = replace(self._app)
+        own = self._app.another()
         try:
             context = own.context._replace(actor=actor, offers=self._offers)
             return once(context, request, key) if key else perform(context, request)
@@ -158,11 +155,15 @@ class HostThreads:
         self._over.set()
 
     def _wait(self, task: str) -> None:
-        own = replace(self._app)
+        own = self._app.another()
         try:
             LocalClient(own).see_to(task, over=self._over.is_set)
         finally:
             own.store.close()
+
+
+def _who(actor: Actor) -> str:
+    return f"{actor.team}/{actor.name}"
 
 
 def _people(app: App) -> People | None:
@@ -192,10 +193,6 @@ def _each_of(
     return saw
 
 
-def tokens_of(app: App) -> Tokens:
-    return Tokens(KeyRing(app.home.path, os.environ))
-
-
 def _relay(app: App) -> dict[str, Any]:
     """What the relay says of each node; nothing when none runs."""
     relay = Compute(app).relay()
@@ -204,11 +201,11 @@ def _relay(app: App) -> dict[str, Any]:
 
 
 def _teams(store: Store) -> Callable[[str], str]:
-    known: dict[str, str] = {}  # a task's team never changes
+    teams: dict[str, str] = {}  # a task's team never changes
 
     def team_of(task: str) -> str:
-        if task not in known:
-            known[task] = store.task(task).team
-        return known[task]
+        if task not in teams:
+            teams[task] = store.task(task).team
+        return teams[task]
 
     return team_of

@@ -185,7 +185,7 @@ def _requests(relay: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
             yield Sample({"node": name, "state": state}, float(node.get(state) or 0))
 
 
-class Watch:
+class EventWatch:
     """A thread that sees every event, whoever wrote it: it counts them, and wakes the streams.
 
     `saw` is handed them as well.

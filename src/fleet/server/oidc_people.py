@@ -14,7 +14,7 @@ from fleet.operations.team.enrolments import RESERVED
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fleet.app.server_process import IssuerKeys
+    from fleet.app.token_keys import IssuerKeys
     from fleet.config.settings import OidcSettings
 
 ALGORITHMS = frozenset(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import Counter, deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError, TooSlow
+from fleet.server.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,11 +23,12 @@ INLINE = 0.01  # seconds that a read may take in the loop
 THREADS = 4
 EACH = 2  # threads that one caller may use at once
 READ_SECONDS = 5.0
-SLOW_SECONDS = 30.0  # for which what took long is not tried in the loop again
+SLOW_SECONDS = 30.0  # in which what took long twice is not tried in the loop again
 KNOWN = 1000
+EVERYBODYS = frozenset({"", "tokens", "streams"})  # for whom it is read, when for no one member
 
 
-class Job(NamedTuple):
+class ReadJob(NamedTuple):
     who: str
     act: Callable[[Store], Any]
     done: asyncio.Future[Any]
@@ -37,19 +38,20 @@ class Reads:
     """`own` is the loop's store; `is_near`: it answers in microseconds, so the loop may wait for it.
 
     Most reads are so small that a thread would cost more than they do: they are begun in the loop,
-    and begun again in a thread when they take longer than `INLINE`. Threads are shared fairly among
-    those who ask, each of whom has at most `EACH` of them.
+    and begun again in a thread when they take longer than `INLINE`. The first read of a kind after a
+    start often does: only what takes long again is read in a thread from its beginning. Threads are
+    shared fairly among those who ask, each of whom has at most `EACH` of them.
     """
 
     def __init__(self, open_store: Callable[[], Store], own: Store, *, is_near: bool) -> None:
         self._open, self.near = open_store, own if is_near else None
         self.store: Store = _OfThread(own)
-        self._waiting: dict[str, deque[Job]] = {}
-        self._going: Counter[str] = Counter()
+        self._turns = Turns[ReadJob](EACH)
+        self.most: int | None = None  # slow reads of one member that may wait
         self._idle = 0
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()
-        self._slow: dict[tuple[str, str], float] = {}
+        self._slow: dict[tuple[str, str], tuple[float, bool]] = {}  # when, and whether again
         self._over = False
 
     def __len__(self) -> int:
@@ -65,9 +67,7 @@ class Reads:
             try:
                 return act(self.near)
             except TooSlow:
-                if len(self._slow) >= KNOWN:
-                    self._slow.clear()
-                self._slow[who, kind] = time.monotonic() + SLOW_SECONDS
+                self._note_slow(who, kind)
             finally:
                 self.near.limit(0)
         return await self._do_beside(who, act)
@@ -78,13 +78,22 @@ class Reads:
             self._changed.notify_all()
 
     def _is_slow(self, who: str, kind: str) -> bool:
-        return bool(self._slow) and self._slow.get((who, kind), 0.0) > time.monotonic()
+        at, again = self._slow.get((who, kind), (0.0, False))
+        return again and time.monotonic() - at < SLOW_SECONDS
+
+    def _note_slow(self, who: str, kind: str) -> None:
+        now = time.monotonic()
+        last, _ = self._slow.get((who, kind), (-SLOW_SECONDS, False))
+        if len(self._slow) >= KNOWN:
+            self._slow.clear()
+        self._slow[who, kind] = (now, now - last < SLOW_SECONDS)
 
     async def _do_beside(self, who: str, act: Callable[[Store], T]) -> T:
-        job = Job(who, act, asyncio.get_running_loop().create_future())
+        job = ReadJob(who, act, asyncio.get_running_loop().create_future())
         with self._changed:
-            self._waiting.setdefault(who, deque()).append(job)
-            if not self._idle and len(self._threads) < THREADS:
+            self._turns.add(who, job, None if who in EVERYBODYS else self.most)
+            # One that is idle may have been woken for another read, and not be up yet.
+            if self._idle < len(self._turns) and len(self._threads) < THREADS:
                 thread = threading.Thread(
                     target=self._run, name=f"reads-{len(self._threads)}", daemon=True
                 )
@@ -117,35 +126,24 @@ class Reads:
             with suppress(RuntimeError):  # the loop is gone
                 job.done.get_loop().call_soon_threadsafe(_tell, job.done, result, error)
             with self._changed:
-                self._going[job.who] -= 1
-                if not self._going[job.who]:
-                    del self._going[job.who]
+                self._turns.end(job.who)
                 self._changed.notify()
         if store is not None:
             with suppress(FleetError):
                 store.close()
 
-    def _next(self) -> Job | None:
-        """The oldest of whoever has waited longest for a turn; None at the end."""
+    def _next(self) -> ReadJob | None:
+        """None at the end."""
         with self._changed:
             self._idle += 1
             try:
                 while not self._over:
-                    for who, jobs in self._waiting.items():
-                        if self._going[who] < EACH:
-                            return self._taken(who, jobs)
+                    if (taken := self._turns.take()) is not None:
+                        return taken[1]
                     self._changed.wait()
                 return None
             finally:
                 self._idle -= 1
-
-    def _taken(self, who: str, jobs: deque[Job]) -> Job:
-        job = jobs.popleft()
-        del self._waiting[who]
-        if jobs:  # the others come first
-            self._waiting[who] = jobs
-        self._going[who] += 1
-        return job
 
 
 _OWN = threading.local()

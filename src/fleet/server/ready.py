@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fleet.domain.errors import FleetError, Unavailable
+from fleet.domain.errors import FleetError, StoreAway
 from fleet.domain.task import SECOND
 
 if TYPE_CHECKING:
@@ -49,11 +49,8 @@ class Readiness:
             self._last.pop("store", None)
 
     def failed(self, error: BaseException) -> None:
-        if isinstance(error, Unavailable) and error.code in {
-            "unavailable",
-            "disk_full",
-            "bad_store",
-        }:
+        """What else is unavailable, such as a terminal, says nothing about the store."""
+        if isinstance(error, StoreAway):
             self._trouble = _store_problem(error)
 
     def known(self, watched: float, trouble: str) -> Problems:
@@ -107,7 +104,7 @@ class Readiness:
                 return {}
             row = store.hosts().get(self._host)
             beats = row is not None and row.holder and store.now() - row.renewed_at < BEAT
-            return {} if beats else {"supervisor": "The supervisor does not beat."}
+            return {} if beats else {"supervisor": "The supervisor sends no sign of life."}
         finally:
             store.close()
 

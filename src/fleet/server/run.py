@@ -37,7 +37,7 @@ BACKLOG = 2048  # connections that wait to be accepted
 PING = 30.0  # seconds between signs of life on a socket, and for their answers
 
 
-class Serving:
+class RunningServer:
     """The port is ours from the start; requests are answered from `run` on."""
 
     def __init__(
@@ -64,9 +64,9 @@ class Serving:
         self._socket = _bound(host, port, self._backlog)
         self._server = make_server(app, host=host, names=names)
         self._server.patience = patience
-        self._server.streams.each = min(
-            app.loaded.settings.server.streams, max(1, self._door.most // 4)
-        )
+        quarter = max(1, self._door.most // 4)  # of the connections, that one member may keep busy
+        self._server.streams.each = min(app.loaded.settings.server.streams, quarter)
+        self._server.reads.most = quarter
         self._door.refused = self._server.audit.refused_at_the_door
         self._uvicorn: uvicorn.Server | None = None
         self._over = False
@@ -104,9 +104,9 @@ class Serving:
         self._uvicorn.should_exit = self._over
         made.connections = lambda: len(server.server_state.connections)
         made.readiness.supervised = beside is not None
-        here = f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
-        with self._socket as listening, noted(self._home, here):
-            say(f"Serving on {here}. `fleet token create NAME` makes a token.")
+        url = f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
+        with self._socket as listening, noted(self._home, url):
+            say(f"Serving on {url}. `fleet token create NAME` makes a token.")
             if beside is not None:
                 beside.begin()
             try:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jwt
 
-from fleet.domain.access import AUDIENCE, LEEWAY, Actor, Role, claims_of, keys_of
+from fleet.domain.access import AUDIENCE, LEEWAY, Actor, Role, keys_of
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.app.server_process import Key, KeyRing
+    from fleet.app.token_keys import KeyRing, SigningKey
     from fleet.server.oidc_people import People
 
 ALGORITHM = "HS256"
@@ -28,12 +27,13 @@ KNOWN = 4096  # tokens whose signature need not be looked at again
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TokenGrant:
     """What a token says. `id` is what it can be revoked by; `until` is in seconds since 1970.
 
     `key` is the id of the key that signed it: a retired key takes its tokens with it. `at` is when it
     was made, in microseconds; `ended_by` are the revocations that would end it. `host`: the one whose
-    supervisor may connect with it.
+    supervisor may connect with it. `budget`: of requests, which it shares with the other tokens that
+    its holder can get; empty: it has one of its own.
     """
 
     id: str
@@ -43,34 +43,27 @@ class Grant:
     at: int = 0
     ended_by: tuple[str, ...] = ()
     host: str = ""
+    budget: str = ""
 
 
-class Tokens:
+class TokenCheck:
     """`is_revoked` is asked for every request: a member may have been removed since."""
 
     def __init__(
         self,
         keys: KeyRing,
-        is_revoked: Callable[[Grant], bool] = lambda _: False,
+        is_revoked: Callable[[TokenGrant], bool] = lambda _: False,
         people: People | None = None,
     ) -> None:
         self._keys, self._is_revoked, self._people = keys, is_revoked, people
         self._is_over: Callable[[str], bool] = lambda _: False
-        self._seen: dict[bytes, Grant] = {}
+        self._seen: dict[bytes, TokenGrant] = {}
 
     def ended_by(self, is_over: Callable[[str], bool]) -> None:
         """Asked of the run that a token is bound to: it ends with it."""
         self._is_over = is_over
 
-    def mint(self, actor: Actor, *, seconds: float, now: float | None = None) -> tuple[str, Grant]:
-        at = time.time() if now is None else now
-        key = self._keys.signing()
-        grant = Grant(secrets.token_hex(8), actor, at + seconds, key.id)
-        claims = claims_of(actor, grant.id, at=at, until=int(grant.until))
-        token = jwt.encode(claims, key.value, algorithm=ALGORITHM, headers={"kid": key.id})
-        return token, grant
-
-    def check(self, token: str) -> Grant:
+    def check(self, token: str) -> TokenGrant:
         """Raise `Forbidden` unless it is one of ours, is not over, and was not revoked.
 
         One that is bound to a run is over when that run is.
@@ -101,12 +94,12 @@ class Tokens:
             return self._people.has_key(key.removeprefix(OUTSIDE))
         return self._keys.find(key) is not None
 
-    def _read(self, token: str) -> Grant:
+    def _read(self, token: str) -> TokenGrant:
         try:
             header = jwt.get_unverified_header(token)
             if self._people is not None and header.get("alg") != ALGORITHM:
                 return _granted(*self._people.read(token, header))
-            claims, key = self._decoded(token)
+            claims, key = self._decoded(token, header.get("kid"))
             token_id, mark = str(claims["jti"]), str(claims.get("enrolment", ""))
             actor = Actor(
                 str(claims["sub"]),
@@ -121,7 +114,8 @@ class Tokens:
             session = str(claims.get("session", ""))
             keys = keys_of(token_id, actor.name, actor.team, mark, session)
             host = str(claims.get("host", ""))
-            return Grant(token_id, actor, float(claims["exp"]), key, at, keys, host)
+            until, budget = float(claims["exp"]), _budget(actor, session, mark)
+            return TokenGrant(token_id, actor, until, key, at, keys, host, budget)
         except jwt.ExpiredSignatureError:
             raise Forbidden("The token has expired.", fix=FIX, code="expired_token") from None
         except (jwt.PyJWTError, ValueError, KeyError, TypeError):
@@ -129,9 +123,8 @@ class Tokens:
                 "The token was not issued by this server.", fix=FIX, code="bad_token"
             ) from None
 
-    def _decoded(self, token: str) -> tuple[dict[str, Any], str]:
-        """The claims, and the id of the key that signed them."""
-        named = jwt.get_unverified_header(token).get("kid")
+    def _decoded(self, token: str, named: str | None) -> tuple[dict[str, Any], str]:
+        """The claims, and the id of the key that signed them. `named`: the key that the token names."""
         if named is None:  # from before tokens named their key
             return self._by_any(token)
         key = self._keys.find(named)
@@ -147,16 +140,23 @@ class Tokens:
         return _claims(token, last), last.id
 
 
-def _granted(claims: dict[str, Any], actor: Actor, key: str) -> Grant:
+def _budget(actor: Actor, session: str, enrolment: str) -> str:
+    """Who renews a session, or enrols again, gets another token each time."""
+    if enrolment:
+        return f"enrolment {enrolment} {actor.name}"
+    return f"session {session}" if session else ""
+
+
+def _granted(claims: dict[str, Any], actor: Actor, key: str) -> TokenGrant:
     """By another issuer's token. All of one person's count as one: for the rate, and as revoked."""
     token_id = f"{OUTSIDE}{claims['sub']}"
     at = round(float(claims["iat"]) * 1_000_000)
     ended_by = keys_of(token_id, actor.name, actor.team)
     actor = replace(actor, token=token_id, until=int(claims["exp"]) * 1_000_000)
-    return Grant(token_id, actor, float(claims["exp"]), f"{OUTSIDE}{key}", at, ended_by)
+    return TokenGrant(token_id, actor, float(claims["exp"]), f"{OUTSIDE}{key}", at, ended_by)
 
 
-def _claims(token: str, key: Key) -> dict[str, Any]:
+def _claims(token: str, key: SigningKey) -> dict[str, Any]:
     claims: dict[str, Any] = jwt.decode(
         token,
         key.value,

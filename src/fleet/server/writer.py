@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from contextlib import suppress
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
@@ -15,7 +16,7 @@ from fleet.operations.catalogue import perform
 from fleet.server.http.idempotency import once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fleet.operations.catalogue import Context, Request
     from fleet.ports import Store
@@ -23,15 +24,28 @@ if TYPE_CHECKING:
 MAX_REQUESTS = 256  # in one transaction: the last of them waits for all
 LONGEST = 0.01  # seconds for which the loop stands still
 CROWD_SECONDS = 0.05  # between two that ask: a rush, for as long after the last
+BATCH_SECONDS = 0.1  # after which the rest of a batch waits for its turn once more
 WRITE_SECONDS = 15.0  # for a batch; what is not written by then is refused
+END_SECONDS = 0.005  # between two looks at the end whether all is written
 QUIET = 0.0001  # seconds without another, when several ask at once
 
 
-class Job(NamedTuple):
+class WriteJob(NamedTuple):
     context: Context
     request: Request[Any]
     done: asyncio.Future[Any]
     key: str = ""
+
+
+def in_turns(jobs: list[WriteJob]) -> list[WriteJob]:
+    """One of each member, then the next one of each: who asks for much keeps nobody else waiting."""
+    lines: dict[tuple[str, str], list[WriteJob]] = {}
+    for job in jobs:
+        actor = job.context.actor
+        lines.setdefault((actor.team, actor.name), []).append(job)
+    if len(lines) < 2:
+        return jobs
+    return [job for row in zip_longest(*lines.values()) for job in row if job is not None]
 
 
 class Writer:
@@ -47,9 +61,9 @@ class Writer:
     def __init__(self, open_store: Callable[[], Store], wrote: Callable[[], None]) -> None:
         self._open = open_store
         self._wrote = wrote
-        self._batches: queue.SimpleQueue[list[Job] | None] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[list[WriteJob] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-        self._gathered: list[Job] = []
+        self._gathered: list[WriteJob] = []
         self._began = 0.0  # when the batch was handed over that is being written
         self._newest = 0.0  # when the last of these came
         self._busy = self._ended = False
@@ -71,10 +85,12 @@ class Writer:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Once what was asked for is written. In the loop, so that nothing comes in between."""
-        if self._gathered:
-            self._take(len(self._gathered))
+        """Once what was asked for is written."""
         self._ended = True
+        while self._busy or self._gathered:
+            if not self._busy:
+                self._take(len(self._gathered))
+            await asyncio.sleep(END_SECONDS)
         self._batches.put(None)
         await asyncio.to_thread(self._thread.join)
 
@@ -86,7 +102,7 @@ class Writer:
         if self._busy and now - self._began > WRITE_SECONDS:
             raise TooSlow("The store has not answered for a while.", fix="Try again later.")
         loop = asyncio.get_running_loop()
-        job = Job(context, request, loop.create_future(), key)
+        job = WriteJob(context, request, loop.create_future(), key)
         self._gathered.append(job)
         self._rush, self._newest = now - self._newest < CROWD_SECONDS, now
         if len(self._gathered) == 1 and not self._busy:
@@ -107,16 +123,21 @@ class Writer:
             self._stated.wait(LONGEST)
 
     def _take(self, most: int) -> None:
-        batch, self._gathered = self._gathered[:most], self._gathered[most:]
+        jobs = in_turns(self._gathered)
+        batch, self._gathered = jobs[:most], jobs[most:]
         self._busy, self._began = True, time.perf_counter()
         self._stated.clear()
         self._batches.put(batch)
 
     def _finish(
-        self, loop: asyncio.AbstractEventLoop, results: list[tuple[Job, Any, BaseException | None]]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        results: list[tuple[WriteJob, Any, BaseException | None]],
+        rest: list[WriteJob],
     ) -> None:
-        """In the loop."""
+        """In the loop. The rest of the batch took too long for one turn."""
         self._busy = False
+        self._gathered = rest + self._gathered
         for job, reply, failed in results:
             if job.done.done():  # the caller has left
                 continue
@@ -124,7 +145,7 @@ class Writer:
                 job.done.set_exception(failed)
             else:
                 job.done.set_result(reply)
-        if self._gathered:
+        if self._gathered and not self._ended:
             loop.call_soon(self._hand_over, loop)
 
     def _run(self) -> None:
@@ -135,8 +156,8 @@ class Writer:
         finally:
             store.close()
 
-    def _write(self, store: Store, batch: list[Job]) -> None:
-        results: list[tuple[Job, Any, BaseException | None]]
+    def _write(self, store: Store, batch: list[WriteJob]) -> None:
+        results: list[tuple[WriteJob, Any, BaseException | None]]
         try:
             try:
                 results = self._written(store, batch, alone=False)
@@ -147,22 +168,31 @@ class Writer:
             self._stated.set()
         with suppress(RuntimeError):  # the loop is gone, and with it those who asked
             loop = batch[0].done.get_loop()
-            loop.call_soon_threadsafe(self._finish, loop, results)
+            loop.call_soon_threadsafe(self._finish, loop, results, batch[len(results) :])
         self._wrote()
 
     def _written(
-        self, store: Store, batch: list[Job], *, alone: bool
-    ) -> list[tuple[Job, Any, BaseException | None]]:
+        self, store: Store, batch: list[WriteJob], *, alone: bool
+    ) -> list[tuple[WriteJob, Any, BaseException | None]]:
         began = time.perf_counter()
         store.limit(WRITE_SECONDS)
         with store.together(alone=alone):
-            results = [(job, *_tried(store, job)) for job in batch]
+            results = list(self._until(began + BATCH_SECONDS, store, batch))
             self._quick = time.perf_counter() - began < LONGEST
             self._stated.set()  # what is left is to wait for the disk
         return results
 
+    def _until(
+        self, end: float, store: Store, batch: list[WriteJob]
+    ) -> Iterator[tuple[WriteJob, Any, BaseException | None]]:
+        """At least one; at the end of the server all."""
+        for job in batch:
+            yield (job, *_tried(store, job))
+            if time.perf_counter() > end and not self._ended:
+                return
 
-def _tried(store: Store, job: Job) -> tuple[Any, BaseException | None]:
+
+def _tried(store: Store, job: WriteJob) -> tuple[Any, BaseException | None]:
     context = job.context._replace(store=store)
     try:
         if job.key:

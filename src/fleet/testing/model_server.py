@@ -51,7 +51,7 @@ from fleet.testing.models.script import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.testing.models.dialect import Dialect, Event
+    from fleet.testing.models.dialect import ProviderDialect, ServerSentEvent
 
 __all__ = [
     "Asked", "Call", "Fail", "ModelServer", "Reply", "Say", "Think", "Tokens", "Wait",
@@ -59,7 +59,7 @@ __all__ = [
 ]  # fmt: skip
 
 STREAMED = ":streamGenerateContent"
-DIALECTS: dict[str, Dialect] = {
+DIALECTS: dict[str, ProviderDialect] = {
     "/messages": Anthropic(),
     "/responses": Responses(),
     "/chat/completions": Chat(),
@@ -129,7 +129,7 @@ class ModelServer:
             self._news.notify_all()
         return request
 
-    def _read(self, request: Asked, dialect: Dialect) -> Asked:
+    def _read(self, request: Asked, dialect: ProviderDialect) -> Asked:
         fields = dialect.read(request.body, request.headers)
         aside = not fields["tools"] and self.aside is not None
         first = fields["said"][:1]
@@ -238,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _stream(self, dialect: Dialect, reply: Reply, request: Asked) -> None:
+    def _stream(self, dialect: ProviderDialect, reply: Reply, request: Asked) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("cache-control", "no-cache")
@@ -267,7 +267,7 @@ def _in_path(path: str) -> str:
     return path.rpartition("/")[2].partition(":")[0] if ":" in path else ""
 
 
-def _encoded(event: Event) -> bytes:
+def _encoded(event: ServerSentEvent) -> bytes:
     data = event.data if isinstance(event.data, str) else json.dumps(event.data)
     name = f"event: {event.name}\n" if event.name else ""
     return f"{name}data: {data}\n\n".encode()

@@ -10,8 +10,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from fleet.adapters.server_client import Remote
+from fleet.domain.errors import FleetError
 from fleet.domain.record_json import dumps, reader
 from fleet.operations.catalogue import operations
+from fleet.operations.team.sessions import Me, ShowMe
 
 
 def example(kind: Any) -> Any:
@@ -33,3 +36,11 @@ def example(kind: Any) -> Any:
 def test_a_reply_is_the_same_here_as_it_is_there(operation):
     there = example(operation.reply)
     assert reader(operation.reply, strict=False)(json.loads(dumps(there))) == there
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://127.0.0.1:1"])
+def test_an_address_that_was_typed_is_not_blamed_on_a_variable(url):
+    with pytest.raises(FleetError) as caught:
+        Remote(url, variable="").call("me.show", ShowMe(), Me)
+    assert "FLEET_URL" not in caught.value.fix
+    assert caught.value.fix

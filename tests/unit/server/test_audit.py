@@ -7,10 +7,10 @@ import pytest
 from fleet.domain.access import Actor, Role
 from fleet.server.audit import ALARMING, HOUR, REFUSALS, STRANGERS, Audit, Observed, admitted
 from fleet.server.metrics import Meters
-from fleet.server.tokens import Grant
+from fleet.server.tokens import TokenGrant
 from fleet.testing.fakes import MemoryTrail
 
-BOB = Grant("id1", Actor("bob", Role.WORKER, "red"), 1e12, "k1")
+BOB = TokenGrant("id1", Actor("bob", Role.WORKER, "red"), 1e12, "k1")
 
 
 @pytest.fixture
@@ -18,7 +18,9 @@ def kept():
     return MemoryTrail()
 
 
-def asked(audit: Audit, addresses, *, grant: Grant | None = None, code: str = "bad_token") -> None:
+def asked(
+    audit: Audit, addresses, *, grant: TokenGrant | None = None, code: str = "bad_token"
+) -> None:
     """Each address asks once, and is refused."""
 
     async def app(_scope, _receive, send) -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fleet.domain.errors import Unavailable
+from fleet.domain.errors import StoreAway, Unavailable
 from fleet.domain.hosts.lease import ALONE
 from fleet.domain.run import Host
 from fleet.domain.task import SECOND
@@ -88,8 +88,14 @@ def test_health_knows_what_was_seen_last(tmp_path):
     readiness = Readiness(MemoryStore, tmp_path, "h")
     now = time.monotonic()
     assert readiness.known(now, "") == {}
-    readiness.failed(Unavailable("x", code="disk_full"))
+    readiness.failed(StoreAway("x", code="disk_full"))
     assert readiness.known(now, "") == {"store": "The disk of the store is full."}
     readiness.worked()
     assert readiness.known(now, "") == {}
     assert "has not answered" in readiness.known(now - 60, "")["store"]
+
+
+def test_what_else_is_unavailable_says_nothing_about_the_store(tmp_path):
+    readiness = Readiness(MemoryStore, tmp_path, "h")
+    readiness.failed(Unavailable("t-1.1 has no terminal."))
+    assert readiness.known(time.monotonic(), "") == {}

@@ -14,6 +14,7 @@ from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import Conflict, Unavailable
 from fleet.operations.catalogue import Context, Operation, Request
 from fleet.ports import EntryQuery, Put
+from fleet.server import writer as writing
 from fleet.server.writer import Writer
 
 
@@ -82,3 +83,41 @@ def test_one_that_fails_half_way_is_told_alone_and_leaves_nothing(tmp_path, plac
     assert isinstance(answers[place], Conflict)
     assert [a for a in answers if isinstance(a, str)] == ["a", "b"]
     assert kept == ["a", "b", "last"]
+
+
+@pytest.fixture
+def one_by_one(monkeypatch):
+    """Each request takes as long as a batch may."""
+    monkeypatch.setattr(writing, "BATCH_SECONDS", 0.0)
+
+
+def in_order(tmp_path, *names: str, end_early: bool = False) -> list[str]:
+    """Each asks to keep something, all at once; in the order in which they were answered."""
+    answered: list[str] = []
+
+    async def main():
+        writer = Writer(lambda: SqlStore(Sqlite(tmp_path / "fleet.db")), lambda: None)
+        writer.start()
+        for number, name in enumerate(names):
+            actor = Actor(name, Role.COORDINATOR, "red", "")
+            done = writer.do(Context(actor, None, None, None), Keep(f"{name}{number}"))
+            done.add_done_callback(lambda done: answered.append(done.result()))
+            waiting.append(done)
+        if not end_early:
+            await asyncio.gather(*waiting)
+        await writer.stop()
+        await asyncio.gather(*waiting)
+
+    waiting: list[asyncio.Future] = []
+    asyncio.run(main())
+    return answered
+
+
+def test_who_asks_for_much_keeps_nobody_else_waiting(tmp_path, one_by_one):
+    answered = in_order(tmp_path, "a", "a", "a", "a", "b", "c", "b")
+    assert answered == ["a0", "b4", "c5", "a1", "b6", "a2", "a3"]
+
+
+def test_what_waits_for_its_turn_at_the_end_is_written(tmp_path, one_by_one):
+    answered = in_order(tmp_path, "a", "a", "b", "a", end_early=True)
+    assert sorted(answered) == ["a0", "a1", "a3", "b2"]

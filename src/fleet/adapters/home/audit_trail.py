@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from fleet.adapters.home.event_log import moment
-from fleet.domain.audit import AuditQuery, AuditRecord, Outcome, number_of
+from fleet.domain.audit import AuditOutcome, AuditQuery, AuditRecord, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +39,7 @@ class AuditFiles:
     def add(self, record: AuditRecord) -> None:
         if self._fd < 0 or self._size >= self._most:
             self._open()
-        line = _line(replace(record, id=f"a-{self._number + 1}"))
+        line = _line(record, self._number + 1)
         written = 0
         try:
             written = os.write(self._fd, line)
@@ -116,7 +115,7 @@ class AuditFiles:
 def _needed(query: AuditQuery) -> list[bytes]:
     """What is in every line that is wanted: most others need not be decoded."""
     fields = {"actor": query.actor, "team": query.team}
-    fields["outcome"] = str(Outcome.REFUSED) if query.refused else ""
+    fields["outcome"] = str(AuditOutcome.REFUSED) if query.refused else ""
     return [b'"%b":%b,' % (k.encode(), msgspec.json.encode(v)) for k, v in fields.items() if v]
 
 
@@ -131,14 +130,14 @@ def _read(path: Path, needed: list[bytes]) -> list[bytes]:
 
 
 def _number_in(line: bytes) -> int:
-    """Of `{"id":"a-57",…`, without reading the rest; 0 when it is damaged."""
+    """The number in `{"id":"a-57",…`, without reading the rest; 0 when the line is damaged."""
     number = line[9 : line.find(b'"', 9)]
     return int(number) if number.isdigit() else 0
 
 
-def _line(record: AuditRecord) -> bytes:
+def _line(record: AuditRecord, number: int) -> bytes:
     fields: dict[str, Any] = {
-        "id": record.id, "at": moment(record.at), "outcome": record.outcome, "actor": record.actor,
+        "id": f"a-{number}", "at": moment(record.at), "outcome": record.outcome, "actor": record.actor,
         "role": record.role, "team": record.team, "run": record.run, "token": record.token,
         "address": record.address, "operation": record.operation, "target": record.target,
         "code": record.code, "count": record.count,
@@ -147,7 +146,7 @@ def _line(record: AuditRecord) -> bytes:
 
 
 def _record(line: bytes) -> AuditRecord | None:
-    """None: the line is damaged."""
+    """The record of a line; None: the line is damaged."""
     try:
         fields = msgspec.json.decode(line)
         at = datetime.fromisoformat(fields.pop("at"))

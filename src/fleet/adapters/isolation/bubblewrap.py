@@ -14,7 +14,7 @@ from fleet.adapters.isolation.isolation import Isolation
 from fleet.domain.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fleet.ports import Launch
 
@@ -47,7 +47,9 @@ class Bubblewrap(Isolation):
             "/",
         ]
 
-    def _words_for(self, launch: Launch, worktree: Path) -> tuple[str, ...]:
+    def _words_for(
+        self, launch: Launch, worktree: Path, believed: Sequence[Path]
+    ) -> tuple[str, ...]:
         """A program that makes namespaces of its own may not map root into them (Linux 5.12).
 
         Such a one does not see our bwrap: with that of Debian 12, Codex carries out no edits.
@@ -55,10 +57,8 @@ class Bubblewrap(Isolation):
         as_nobody = launch.sandboxes and os.geteuid() == 0
         other = ("--uid", NOBODY, "--gid", NOBODY) if as_nobody else ()
         unseen = ("--ro-bind", os.devnull, self._program()) if launch.sandboxes else ()
-        guarded = (
-            word for path in guarded_in(worktree) for word in ("--ro-bind", *2 * (str(path),))
-        )
-        return (*other, *unseen, *guarded)
+        guarded = [*guarded_in(worktree), *((path, False) for path in believed)]
+        return (*other, *unseen, *binds(guarded))
 
     def _program(self) -> str:
         program = shutil.which(PROGRAM, path=self._env.get("PATH", os.defpath))
@@ -74,19 +74,40 @@ class Bubblewrap(Isolation):
 
 def git_folder(worktree: Path) -> Path | None:
     """The git directory that this worktree shares with its repository; None: it is not one."""
-    git = worktree / ".git"
-    if not git.is_file():
-        return None
+    folder = _own_git_folder(worktree)
     try:
-        folder = Path(git.read_text("utf-8").removeprefix("gitdir:").strip())
-        return (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
+        return folder and (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
     except OSError:
         return None
 
 
-def guarded_in(worktree: Path) -> list[Path]:
-    """Its repository's settings and hooks, which Fleet's own git would carry out, are read only."""
-    common = git_folder(worktree)
-    if common is None:
+def _own_git_folder(worktree: Path) -> Path | None:
+    """What its `.git` file names: the part of the git directory that is this worktree's alone."""
+    git = worktree / ".git"
+    if not git.is_file():
+        return None
+    return Path(git.read_text("utf-8").removeprefix("gitdir:").strip()).resolve()
+
+
+def guarded_in(worktree: Path) -> list[tuple[Path, bool]]:
+    """What tells Fleet's own git which commands to run: settings, hooks, and where those are.
+
+    The folders that have them can be changed (True), but not be moved to make room for others.
+    """
+    common, own = git_folder(worktree), _own_git_folder(worktree)
+    if common is None or own is None:
         return []
-    return [worktree / ".git", *(p for p in (common / "config", common / "hooks") if p.exists())]
+    (common / "hooks").mkdir(exist_ok=True)
+    fixed = [worktree / ".git", own / "commondir", common / "config", common / "hooks"]
+    if b"worktreeconfig" in (common / "config").read_bytes().lower():
+        more = [own / "config.worktree", common / "config.worktree"]
+        for path in more:
+            path.touch()
+        fixed += more
+    return [(own.parent, True), (own, True), *((path, False) for path in fixed)]
+
+
+def binds(paths: Sequence[tuple[Path, bool]]) -> Iterator[str]:
+    """The words for each of them; True: it can be changed."""
+    for path, writable in paths:
+        yield from ("--bind" if writable else "--ro-bind", str(path), str(path))

@@ -18,7 +18,7 @@ from pathlib import Path
 from fleet.domain.data import NamedTuple
 
 MEMORY, PIDS = "memory", "pids"  # what a run can exceed
-EVERY = 0.2  # seconds between two looks
+LOOK_SECONDS = 0.2  # seconds between two looks
 GONE = 2.0  # seconds for the processes of a group to end once they are killed
 PEEK = 0.05
 KILLED = 128 + signal.SIGKILL
@@ -26,7 +26,7 @@ FULL = 0.95  # the share of its memory that one had which was killed for that
 PERIOD = 100_000  # microseconds: the time over which processors are shared out
 
 
-class Limits(NamedTuple):
+class ContainerLimits(NamedTuple):
     """0: none."""
 
     memory: int = 0
@@ -40,7 +40,7 @@ class Group:
     def __init__(self, folders: dict[str, str], *, unified: bool) -> None:
         self.folders, self._unified = folders, unified
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: ContainerLimits) -> None:
         """Raise `OSError` when a limit cannot be set."""
         quota = f"{int(limits.cpus * PERIOD)}"
         if limits.pids:
@@ -121,7 +121,7 @@ def _can_enter(group: Group) -> bool:
     pid = os.fork()
     if pid == 0:
         try:
-            group.limit(Limits(memory=1 << 40, pids=1000))
+            group.limit(ContainerLimits(memory=1 << 40, pids=1000))
             group.enter()
             os._exit(0)
         except BaseException:  # noqa: BLE001  # this is a copy: it ends here
@@ -175,7 +175,7 @@ def _own(pid: int = 0) -> dict[str, str]:
 
 
 def give_processors(cpus: float) -> None:
-    """To the calling process, and all that it starts: as many whole ones."""
+    """Give the calling process, and all that it starts, so many whole processors."""
     usable = sorted(os.sched_getaffinity(0))
     if cpus and math.ceil(cpus) < len(usable):
         first = os.getpid() % len(usable)
@@ -183,16 +183,16 @@ def give_processors(cpus: float) -> None:
         os.sched_setaffinity(0, chosen)
 
 
-class Watch:
+class LimitsWatch:
     """Kills what `root` started when it exceeds its limits."""
 
-    def __init__(self, root: int, limits: Limits) -> None:
+    def __init__(self, root: int, limits: ContainerLimits) -> None:
         self._root, self._limits, self.exceeded = root, limits, ""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         while not self.exceeded:
-            time.sleep(EVERY)
+            time.sleep(LOOK_SECONDS)
             pids = descendants(self._root)
             if self._limits.pids and len(pids) > self._limits.pids:
                 self.exceeded = PIDS
@@ -209,7 +209,7 @@ class Peek:
     An engine may not notice that a process was killed for memory: Podman's on version 1 does not.
     """
 
-    def __init__(self, pid: int, limits: Limits) -> None:
+    def __init__(self, pid: int, limits: ContainerLimits) -> None:
         mounts, own = _mounts(), _own(pid)
         unified = MEMORY not in own
         names = {name: "" if unified else name for name in (MEMORY, PIDS)}
@@ -235,7 +235,7 @@ class Peek:
 
 
 def descendants(pid: int) -> list[int]:
-    """Of this process, the oldest first."""
+    """The descendants of this process, the oldest first."""
     below: list[int] = []
     ahead = [pid]
     while ahead:
@@ -249,7 +249,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _memory(pid: int) -> int:
-    """Its own share of what it has in memory, in bytes."""
+    """The process's own share of its memory, in bytes."""
     return 1024 * _count(f"/proc/{pid}/smaps_rollup", "Pss:")
 
 

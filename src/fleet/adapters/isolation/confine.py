@@ -33,13 +33,13 @@ EVERYTHING = {2: (1 << 14) - 1}  # by version: what Landlock can deny
 EVERYTHING |= dict.fromkeys(range(3, 100), EVERYTHING[2] | TRUNCATE)
 
 
-class Rule(ctypes.Structure):
+class LandlockRule(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("allowed", ctypes.c_uint64), ("folder", ctypes.c_int32))
 
 
 def version() -> int:
-    """Of Landlock in this kernel; 0: it has none."""
+    """The version of Landlock in this kernel; 0: it has none."""
     try:
         return max(0, _call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(ASK_VERSION)))
     except (OSError, AttributeError):
@@ -62,7 +62,7 @@ def confine(hide: list[str], read: list[str], write: list[str]) -> None:
 
 
 def _give_up_privileges() -> None:
-    """Those of root above all: with CAP_PERFMON it reads the environment of any process."""
+    """Drop all privileges, those of root above all: CAP_PERFMON reads the environment of any process."""
     libc = ctypes.CDLL(None, use_errno=True)
     capability = 0
     while not libc.prctl(
@@ -98,7 +98,7 @@ def _allow(rules: int, path: str, access: int) -> None:
         try:
             if not os.path.isdir(path):  # noqa: PTH112  # hundreds of paths, before each run
                 access &= OF_FILES
-            rule = Rule(access, folder)
+            rule = LandlockRule(access, folder)
             kind = ctypes.c_int(PATH_BENEATH)
             _call(ADD_RULE, ctypes.c_int(rules), kind, ctypes.byref(rule), ctypes.c_uint32(0))
         finally:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fleet.adapters.isolation import enclose
-from fleet.adapters.isolation.bubblewrap import Bubblewrap, git_folder, guarded_in
-from fleet.adapters.isolation.caps import Limits
+from fleet.adapters.isolation.bubblewrap import Bubblewrap, binds, git_folder, guarded_in
+from fleet.adapters.isolation.caps import ContainerLimits
 from fleet.adapters.isolation.isolation import Isolation
 from fleet.adapters.isolation.ways_out import LOOPBACK, Way
 from fleet.domain.data import NamedTuple
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 HERE = frozenset({LOOPBACK, "localhost", "::1"})
 TMP = Path("/tmp")  # noqa: S108  # nosec B108  # a container has its own
-TRIAL = Limits(memory=32 << 20, pids=64)
+TRIAL = ContainerLimits(memory=32 << 20, pids=64)
 TRIAL_SECONDS = 60.0
 # Each prints those of the files that it can read, or sockets that it sees.
 READ = 'for f; do head -c 1 "$f" >/dev/null 2>&1 && echo "$f"; done; true'
@@ -48,7 +48,7 @@ class Container(NamedTuple):
     image: str = ""
     network: str = "full"
     mounts: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: ContainerLimits = ContainerLimits()
 
 
 class Contained(Isolation):
@@ -72,7 +72,7 @@ class Contained(Isolation):
         return self._enclosed(words, self._home / "runs" / run_id, self._ways(launch), run_id)
 
     def _ways(self, launch: Launch) -> list[Way]:
-        """To our own server for the run's questions and tools, and to the gateway if so set."""
+        """The ways out: to our own server for the run's questions and tools, and to the gateway if so set."""
         if self.container.network == "full":
             return []
         addresses = [launch.env.get("FLEET_RUN_SERVER", "")]
@@ -86,7 +86,7 @@ class Contained(Isolation):
         folder: Path,
         ways: Sequence[Way] = (),
         run_id: str = "trial",
-        limits: Limits | None = None,
+        limits: ContainerLimits | None = None,
     ) -> tuple[str, ...]:
         name = f"fleet-{run_id}-{uuid.uuid4().hex[:12]}"
         limits = limits or self.container.limits
@@ -96,7 +96,9 @@ class Contained(Isolation):
         )
         return (*enclose.program(), json.dumps(order._asdict()))
 
-    def _capped(self, words: list[str], name: str, limits: Limits) -> tuple[list[str], str]:
+    def _capped(
+        self, words: list[str], name: str, limits: ContainerLimits
+    ) -> tuple[list[str], str]:
         """The words with the caps of a program that sets them, and the unit of systemd's."""
         raise NotImplementedError
 
@@ -131,7 +133,7 @@ class Contained(Isolation):
         except subprocess.TimeoutExpired as error:
             raise Unavailable("The container did not start in time.", fix=self.fix) from error
 
-    def _mounts(self) -> list[tuple[str, bool]]:
+    def _mounts(self) -> list[tuple[Path, bool]]:
         """Each path, and whether it can be changed there."""
         mounts = []
         for written in self.container.mounts:
@@ -139,7 +141,7 @@ class Contained(Isolation):
             home = self._env.get("HOME", "")
             path = f"{home}{path[1:]}" if path.startswith("~/") else path
             if Path(path).exists():
-                mounts.append((path, not written.endswith(":ro")))
+                mounts.append((Path(path), not written.endswith(":ro")))
         return mounts
 
     def _program_named(self, name: str) -> str:
@@ -168,16 +170,17 @@ class InBubblewrap(Contained, Bubblewrap):
         paths = {Path(os.path.realpath(folder)) for folder in folders if folder}
         return sorted(str(p) for p in paths if p.is_dir() and p.is_relative_to(TMP) and p != TMP)
 
-    def _words_for(self, launch: Launch, worktree: Path) -> tuple[str, ...]:
-        paths = [(str(worktree.resolve()), True), *self._mounts()]
+    def _words_for(
+        self, launch: Launch, worktree: Path, believed: Sequence[Path]
+    ) -> tuple[str, ...]:
+        paths = [(worktree.resolve(), True), *self._mounts()]
         if folder := git_folder(worktree):
-            paths.append((str(folder), True))
-        words = []
-        for path, writable in paths:
-            words += ["--bind" if writable else "--ro-bind", path, path]
-        return (*words, *super()._words_for(launch, worktree))
+            paths.append((folder, True))
+        return (*binds(paths), *super()._words_for(launch, worktree, believed))
 
-    def _capped(self, words: list[str], name: str, limits: Limits) -> tuple[list[str], str]:
+    def _capped(
+        self, words: list[str], name: str, limits: ContainerLimits
+    ) -> tuple[list[str], str]:
         if self.container.program != "systemd":
             return words, ""
         return [
@@ -230,7 +233,9 @@ class InEngine(Contained):
             return ["--userns", "keep-id"]
         return ["--user", f"{os.geteuid()}:{os.getegid()}"]
 
-    def _words_for(self, launch: Launch, worktree: Path) -> tuple[str, ...]:
+    def _words_for(
+        self, launch: Launch, worktree: Path, believed: Sequence[Path]
+    ) -> tuple[str, ...]:
         if launch.sandboxes:
             name = Path(launch.argv[0]).name
             raise Refused(
@@ -242,13 +247,14 @@ class InEngine(Contained):
             words += _volume(worktree)
         if folder := git_folder(worktree):
             words += _volume(folder)
-        for path in guarded_in(worktree):
-            words += _volume(path, mode="ro")
-        for each, writable in self._mounts():
-            words += _volume(Path(each), mode="rw" if writable else "ro")
+        guarded = [*guarded_in(worktree), *((path, False) for path in believed)]
+        for path, writable in (*guarded, *self._mounts()):
+            words += _volume(path, mode="rw" if writable else "ro")
         return tuple(words)
 
-    def _capped(self, words: list[str], name: str, limits: Limits) -> tuple[list[str], str]:
+    def _capped(
+        self, words: list[str], name: str, limits: ContainerLimits
+    ) -> tuple[list[str], str]:
         caps = ["--name", name]
         if limits.memory:
             caps += ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
@@ -261,9 +267,7 @@ class InEngine(Contained):
     def _trial(self, folder: Path) -> tuple[str, ...]:
         del folder
         mounts = [
-            w
-            for p, writable in self._mounts()
-            for w in _volume(Path(p), mode="rw" if writable else "ro")
+            w for p, writable in self._mounts() for w in _volume(p, mode="rw" if writable else "ro")
         ]
         return (*self._words([]), *mounts)
 
@@ -287,7 +291,7 @@ class InEngine(Contained):
         return f"{self.container.program} does not work here: {errors.strip()[-500:]}"
 
 
-def scope_words(program: str, name: str, limits: Limits) -> list[str]:
+def scope_words(program: str, name: str, limits: ContainerLimits) -> list[str]:
     """A scope of the user's own systemd, which caps what is started in it."""
     words = [program, "--user", "--scope", "--quiet", f"--unit={name}.scope"]
     if limits.memory:

@@ -19,8 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from fleet.adapters.isolation import caps
-from fleet.adapters.isolation.caps import Limits
+from fleet.adapters.isolation.caps import ContainerLimits
 from fleet.adapters.isolation.ways_out import Way, lead_out
+from fleet.base.files import write_atomically
 from fleet.domain.data import NamedTuple
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ class Order(NamedTuple):
     name: str
     folder: str
     words: list[str]
-    limits: Limits
+    limits: ContainerLimits
     ways: list[Way]
     engine: str = ""
     image: list[str] | tuple[str, ...] = ()  # what follows the engine's options
@@ -53,7 +54,7 @@ class Order(NamedTuple):
 
 def read(text: str) -> Order:
     order = Order(**json.loads(text))
-    limits, ways = Limits(*order.limits), [Way(*each) for each in order.ways]
+    limits, ways = ContainerLimits(*order.limits), [Way(*each) for each in order.ways]
     return order._replace(limits=limits, ways=ways)
 
 
@@ -135,7 +136,7 @@ def _watch(order: Order, group: caps.Group | None, child: int, pid: int) -> Call
         return lambda _status: _scope_over(order.scope)
     if group:
         return lambda _status: group.over()
-    watch = caps.Watch(child, order.limits)
+    watch = caps.LimitsWatch(child, order.limits)
     return lambda _status: watch.exceeded
 
 
@@ -157,10 +158,10 @@ def _come_up(order: Order, child: int) -> int:
 
 def _elsewhere(child: int) -> int:
     """The first process below this one that is in a network of its own; 0: none yet."""
-    here = Path("/proc/self/ns/net").stat()
+    network = Path("/proc/self/ns/net").stat()
     for pid in caps.descendants(child):
         with suppress(OSError):
-            if not os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), here):
+            if not os.path.samestat(Path(f"/proc/{pid}/ns/net").stat(), network):
                 return pid
     return 0
 
@@ -200,10 +201,10 @@ def _scope_over(scope: str) -> str:
 
 def _report(order: Order, group: caps.Group | None, over: str) -> None:
     by = "engine" if order.engine else "systemd" if order.scope else "group" if group else "looks"
-    about = {"memory": order.limits.memory, "pids": order.limits.pids}
-    record = {"by": by, "over": over, "limit": about.get(over, 0)}
+    facts = {"memory": order.limits.memory, "pids": order.limits.pids}
+    record = {"by": by, "over": over, "limit": facts.get(over, 0)}
     with suppress(OSError):
-        Path(order.folder, REPORT).write_text(json.dumps(record), "utf-8")
+        write_atomically(Path(order.folder, REPORT), json.dumps(record))
 
 
 def _complain(why: str) -> None:
@@ -215,8 +216,8 @@ class Tidier:
 
     def __init__(self, order: Order, group: caps.Group | None) -> None:
         folders = group.folders if group else {}
-        about = {"engine": order.engine, "name": order.name, "scope": order.scope}
-        self._order = json.dumps({**about, "folders": folders})
+        facts = {"engine": order.engine, "name": order.name, "scope": order.scope}
+        self._order = json.dumps({**facts, "folders": folders})
 
     def __enter__(self) -> None:
         env = {n: v for n, v in os.environ.items() if not n.startswith("FLEET_")}

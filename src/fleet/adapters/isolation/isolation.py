@@ -25,6 +25,8 @@ CONTROL = (  # sockets through which another program runs commands outside
     "/run/podman/podman.sock",
     "/run/containerd/containerd.sock",
 )
+# By these files of a run's folder Fleet acts outside: they name processes, a terminal, a command.
+BELIEVED = ("launch.json", "keeper.json", "keeper.lock")
 CONTROL_OF_USER = ("bus", "systemd", "podman")  # below $XDG_RUNTIME_DIR
 READ, CONNECT, CREATE = (  # each prints those of the paths with which it can do so
     f"""
@@ -62,11 +64,12 @@ class Isolation(ABC):
         """The words to put before the command. Raise `Unavailable` where it does not work."""
         task_dir = launch.env.get("FLEET_TASK_DIR", "")
         worktree = Path(launch.env.get("FLEET_WORKSPACE") or launch.cwd)
-        own = [self._home / "runs" / run_id, worktree, *([Path(task_dir)] if task_dir else [])]
+        folder = self._home / "runs" / run_id
+        own = [folder, worktree, *([Path(task_dir)] if task_dir else [])]
         own = [Path(os.path.realpath(path)) for path in own]
         return (
             *self._words([path for path in own if path.is_relative_to(self._home)]),
-            *self._words_for(launch, worktree),
+            *self._words_for(launch, worktree, [folder / name for name in BELIEVED]),
             *self._last,
         )
 
@@ -75,8 +78,13 @@ class Isolation(ABC):
         """The words that isolate; of the home it may change what is its `own`."""
 
     @abstractmethod
-    def _words_for(self, launch: Launch, worktree: Path) -> tuple[str, ...]:
-        """More of them, for this agent. Raise `Refused` when its program cannot work so."""
+    def _words_for(
+        self, launch: Launch, worktree: Path, believed: Sequence[Path]
+    ) -> tuple[str, ...]:
+        """More of them, for this agent; it cannot change what is `believed`.
+
+        Raise `Refused` when its program cannot work so.
+        """
 
     @abstractmethod
     def _complaint(self, errors: str) -> str:
@@ -95,22 +103,22 @@ class Isolation(ABC):
         yield from (path.resolve() for path in paths if path.exists())
 
     def readable(self, secrets: Sequence[Path]) -> list[Path]:
-        """Those of the files that a program under this isolation can read."""
+        """The ones of these files that a program under this isolation can read."""
         return self._possible(READ, secrets)
 
     def sockets(self) -> list[Path]:
-        """Those through which a program under this isolation can have commands run outside."""
+        """The ones of these sockets through which a program under this isolation can run commands outside."""
         paths = [q for p in self._controls() for q in ([p] if p.is_socket() else p.rglob("*"))]
         return self._possible(CONNECT, [path for path in paths if path.is_socket()])
 
     def closed(self, folders: Sequence[Path]) -> list[Path]:
-        """Those of the folders that a program under this isolation can create no file in."""
+        """The ones of these folders in which a program under this isolation can create no file."""
         existing = [path for path in folders if path.exists()]
         open_ = self._possible(CREATE, existing)
         return [path for path in existing if path not in open_]
 
     def _possible(self, act: str, paths: Sequence[Path]) -> list[Path]:
-        """Those of the paths with which a program under this isolation can do so."""
+        """The ones of these paths with which a program under this isolation can do this."""
         program = (sys.executable, "-I", "-S", "-c", act)
         argv = [*self._words([]), *self._last, *program, *map(str, paths)]
         try:

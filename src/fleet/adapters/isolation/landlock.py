@@ -35,8 +35,10 @@ class Landlock(Isolation):
             words += ["--write", str(path)]
         return tuple(words)
 
-    def _words_for(self, launch: Launch, worktree: Path) -> tuple[str, ...]:
-        del worktree  # to guard its repository's settings would close the folders above them
+    def _words_for(
+        self, launch: Launch, worktree: Path, believed: Sequence[Path]
+    ) -> tuple[str, ...]:
+        del worktree, believed  # to guard such files would close the folders above them
         if launch.sandboxes:
             raise Refused(
                 f"{Path(launch.argv[0]).name} makes a sandbox of its own, which Landlock does not allow.",

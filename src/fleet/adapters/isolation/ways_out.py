@@ -30,7 +30,7 @@ class Way(NamedTuple):
 
 
 def lead_out(pid: int, ways: list[Way]) -> None:
-    """From the network of this process. Raise `OSError` when we may not enter it."""
+    """Lead out of the network of this process. Raise `OSError` when we may not enter it."""
     for listener, way in zip(_listen_inside(pid, [w.port for w in ways]), ways, strict=True):
         threading.Thread(target=_serve, args=(listener, way), daemon=True).start()
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.human import since_of
-from fleet.cli.terminal.view import Cell, Column, Feed, Result, Table
+from fleet.cli.terminal.view import Cell, Column, ItemStream, Result, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,18 +40,17 @@ def audit(
     *, actor: str, team: str, since: str, refused: bool, limit: int, follow: bool,
     config: Path | None,
 ) -> Result:  # fmt: skip
-    """List what was asked of the server: by whom, from where, and whether it was refused.
+    """List the requests to the server: who made them, from where, and which were refused.
 
     A coordinator sees the whole trail, a team-lead that of its team. With --follow and --json each
     record is a line of its own.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.team.audit import ListAudit
 
     client = connect(config=config)
     request = ListAudit(actor, team, refused, since_of(since, client.now()), limit=limit)
     if follow:
-        return Result("audit", _on(client, request), Feed(_line))
+        return Result("audit", _on(client, request), ItemStream(_line))
     records = client.call(request)
     columns = ["time", "outcome", "actor", "role", "team", "from"]
     return Result(
@@ -82,7 +82,7 @@ def _newest(client: Client) -> str:
 
 
 def _row(record: AuditRecord) -> tuple[Any, ...]:
-    from fleet.cli.team.swarms_and_boards import when
+    from fleet.cli.team.lists import when
 
     outcome = Cell(record.outcome, "" if record.outcome == "allowed" else "red")
     times = f"x {record.count}" if record.count > 1 else ""

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from fleet.app.server_address import Remote
-    from fleet.server.mcp.stdio import Here
+    from fleet.server.mcp.stdio import LocalTools
 
 INTERNAL = -32603
 PARSE = -32700
 UNSERVED = frozenset({"bad_token", "no_server"})  # also one with a key that is not ours
 
 
-class Bridge:
+class McpBridge:
     """Answers come in the order in which they are ready; each has the number of its question."""
 
     def __init__(self, out: BinaryIO) -> None:
@@ -33,7 +33,7 @@ class Bridge:
         self._lock = threading.Lock()
         self._remote: Remote | None = None
         self._version = ""
-        self._here: Here | None = None
+        self._here: LocalTools | None = None
         self._alone: Executor | None = None
 
     def serve(self, lines: BinaryIO) -> None:
@@ -98,9 +98,9 @@ class Bridge:
 
     def _answered_here(self, request: dict[str, Any]) -> bytes:
         if self._here is None:
-            from fleet.server.mcp.stdio import Here
+            from fleet.server.mcp.stdio import LocalTools
 
-            self._here = Here()
+            self._here = LocalTools()
         return self._here.answer(request)
 
     def _server(self) -> Remote:
@@ -147,7 +147,7 @@ def is_named() -> bool:
 
 def bridge() -> int:
     try:
-        Bridge(sys.stdout.buffer).serve(sys.stdin.buffer)
+        McpBridge(sys.stdout.buffer).serve(sys.stdin.buffer)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return 0

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command
+from fleet.cli.terminal.render import say
 from fleet.cli.terminal.view import Pairs, Result, Text
+from fleet.domain.errors import BadInput, Refused, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +53,12 @@ def serve(
 ) -> Result | int:  # fmt: skip
     """Serve Fleet over HTTP and run the supervisor, until Ctrl-C. Agents keep running."""
     from fleet.app.server_process import service_of
-    from fleet.app.stores import check_backend
-    from fleet.cli.terminal.connect import connect_here
+    from fleet.app.store.open import check_backend
 
+    if [background, status, stop].count(True) > 1:
+        raise BadInput(
+            "--background, --status and --stop cannot be used together.", fix="Give one."
+        )
     app = connect_here(config=config).app
     service = service_of(app.home.path)
     if stop:
@@ -72,21 +78,18 @@ def serve(
 
 def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | None) -> int:
     """`most`: runs at once, 0 for as many as the settings say; None: no supervisor."""
-    from dataclasses import replace
-
     from fleet.app.supervise import Options, SupervisorThread, on_signals
     from fleet.cli.supervisor.report import TerminalReport
-    from fleet.cli.terminal.render import say
-    from fleet.server.run import Serving
+    from fleet.server.run import RunningServer
 
-    serving = Serving(app, host=host, port=port, names=names)
+    serving = RunningServer(app, host=host, port=port, names=names)
     thread = None
     if most is not None:
         config = str(app.config_file.absolute()) if app.config_file else ""
         options = Options(most=most, config=config, cwd=str(app.cwd))
         report = TerminalReport(serving.heard)
         thread = SupervisorThread(
-            lambda: replace(app, listening=True),
+            lambda: app.another(listening=True),
             options,
             report,
             serving.stop,
@@ -143,8 +146,6 @@ def server_facts(home: Path) -> dict[str, Any]:
 
 
 def _background(app: App, words: list[str], port: int) -> Result:
-    from fleet.domain.errors import BadInput
-
     if port == 0:
         raise BadInput("--background needs a fixed port.", fix="Give --port.")
     start_in_background(app, words, port)
@@ -155,8 +156,7 @@ def start_in_background(app: App, words: list[str], port: int) -> None:
     """Start `fleet serve WORDS`, and wait until it answers. Raise `Refused` if another port has one."""
     from fleet.app.compute.gateway import answers
     from fleet.app.server_process import begin, service_of, within
-    from fleet.cli.terminal.progress import Progress
-    from fleet.domain.errors import Refused, Unavailable
+    from fleet.cli.terminal.progress import ProgressLine
 
     service = service_of(app.home.path)
     with service.alone():
@@ -173,16 +173,11 @@ def start_in_background(app: App, words: list[str], port: int) -> None:
             )
         since = service.log_size()
         process = begin(service, ["serve", *words], port=port, cwd=app.cwd)
-        with Progress("Starting the server"):
+        with ProgressLine("Starting the server"):
             up = within(START, lambda: answers(port, "/health") or process.poll() is not None)
         if not up or process.poll() is not None:
             service.stop(1.0)
             output = " ".join(service.words(4, since).split())
             raise Unavailable(f"It did not start: {output}", fix=f"Look at {service.log}.")
         if "--no-run" not in words:  # what is added next is not to hear that nothing starts it
-            within(SUPERVISES, lambda: _supervises(app) or process.poll() is not None)
-
-
-def _supervises(app: App) -> bool:
-    record = app.daemon.running()
-    return record is not None and record.supervising
+            within(SUPERVISES, lambda: app.daemon.supervises() or process.poll() is not None)

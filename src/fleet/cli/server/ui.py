@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Result, Text
+from fleet.domain.access import ROLES
+from fleet.domain.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +21,6 @@ PORT = 3847
 PHONE_SECONDS = 600  # in which the code on the screen is scanned
 HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 QUIET = 2  # light modules around it; readers need some
-ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 
 
 @command(config=True)
@@ -54,8 +56,6 @@ def ui(
     reach the server: one that listens on an address of your network, or behind a proxy (--url).
     A team-lead cannot allow what an agent asks permission for; --role coordinator can.
     """
-    from fleet.cli.terminal.connect import connect
-
     client = connect(config=config)
     if phone:
         return _phone(client, url, role)
@@ -76,7 +76,6 @@ def _local_url(client: Client) -> str:
 
 def _start(client: Client, config: Path | None, port: int | None, *, no_run: bool) -> None:
     from fleet.cli.server.serve import start_in_background
-    from fleet.domain.errors import Unavailable
 
     app = client.this_machine("The server").app
     words = ["--no-run"] if no_run else []
@@ -150,13 +149,11 @@ def _phone(client: Client, url: str, role: str) -> Result:
     return Result("ui", data, Text(f"{qr_text(link)}\n{words}\n{link}"), notes=notes)
 
 
-PLAIN = "The address is plain HTTP: others on the network can read along. A VPN or HTTPS helps."
+PLAIN = "The address is plain HTTP, so others on the network can read it all. Use HTTPS or a VPN."
 
 
 def _reachable(client: Client, url: str) -> str:
     from urllib.parse import urlsplit
-
-    from fleet.domain.errors import BadInput, Unavailable
 
     at = (url or client.server_url).rstrip("/")
     parts = urlsplit(at)

@@ -2,55 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fleet.cli.team.swarms_and_boards import LISTED, Columns, client_of, when
-from fleet.cli.terminal.frame import group
+from fleet.cli.team.lists import Columns, limit_option, when
+from fleet.cli.terminal.connect import connect
+from fleet.cli.terminal.frame import listing_group
 from fleet.cli.terminal.view import Column, Result, Table, Text
+from fleet.domain.access import ROLES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
     from pathlib import Path
 
     from fleet.operations.team.enrolments import EnrolmentRow
     from fleet.operations.team.tokens import RevokedRow, TokenRow
 
+FC = TypeVar("FC", bound="Callable[..., Any]")
+
 EVERYWHERE = "A coordinator acts in every team, and can run commands on the server's machine."
-ROLES = ("coordinator", "team-lead", "worker", "monitor", "notifier", "merger")
 
 
-@group(invoke_without_command=True, json=True, config=True)
-def token(config: Path | None) -> Result | None:
+own_team_option = click.option("--team", default="", help="Its team. Default: yours.")
+ended_option = click.option(
+    "-a", "--all", "everything", is_flag=True, help="Also list expired and revoked ones."
+)
+
+
+def role_option(help_: str) -> Callable[[FC], FC]:
+    return click.option(
+        "--role", type=click.Choice(ROLES), default="worker", show_default=True, help=help_
+    )
+
+
+def days_option(default: float, help_: str) -> Callable[[FC], FC]:
+    days = click.FloatRange(0.0001, 3650)
+    return click.option("--days", type=days, default=default, show_default=True, help=help_)
+
+
+@listing_group
+def token() -> None:
     """Create, list and revoke tokens for people and programs."""
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _tokens(config, LISTED)
 
 
 @token.command(config=True)
 @click.argument("name")
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    default="worker",
-    show_default=True,
-    help="What its bearer may do.",
-)
-@click.option("--team", default="", help="Its team. Default: yours.")
-@click.option(
-    "--days",
-    type=click.FloatRange(0.0001, 3650),
-    default=30.0,
-    show_default=True,
-    help="Days until the token expires.",
-)
+@role_option("What its bearer may do.")
+@own_team_option
+@days_option(30.0, "Days until the token expires.")
 def create(*, name: str, role: str, team: str, days: float, config: Path | None) -> Result:
     """Create a token with which NAME authenticates to the server."""
     from fleet.operations.team.tokens import CreateToken
 
-    client = client_of(config)
+    client = connect(config=config)
     made = client.call(CreateToken(name, role, team, max(1, int(days * 86400))))
     return Result("token", made, Text(_exports(made, client.server_url)), notes=_reach(role))
 
@@ -69,22 +75,10 @@ def _exports(row: TokenRow, url: str) -> str:
 
 
 @token.command(config=True)
-@click.option(
-    "--role",
-    type=click.Choice(ROLES),
-    default="worker",
-    show_default=True,
-    help="The highest role that it gives.",
-)
-@click.option("--team", default="", help="Its team. Default: yours.")
+@role_option("The highest role that it gives.")
+@own_team_option
 @click.option("--name", default="", help="Allow only this name to enrol with it.")
-@click.option(
-    "--days",
-    type=click.FloatRange(0.0001, 3650),
-    default=7.0,
-    show_default=True,
-    help="Days until the secret expires.",
-)
+@days_option(7.0, "Days until the secret expires.")
 @click.option(
     "--uses", type=click.IntRange(1, 10_000), help="How many tokens it can be exchanged for."
 )
@@ -95,7 +89,9 @@ def enrol(
     from fleet.operations.team.enrolments import MOST_USES, CreateEnrolment
 
     seconds = max(1, int(days * 86400))
-    made = client_of(config).call(CreateEnrolment(role, team, name, seconds, uses or MOST_USES))
+    made = connect(config=config).call(
+        CreateEnrolment(role, team, name, seconds, uses or MOST_USES)
+    )
     return Result("enrolment", made, Text(made.secret), notes=_reach(role))
 
 
@@ -105,19 +101,13 @@ def _reach(role: str) -> tuple[str, ...]:
 
 
 @token.command(config=True)
-@click.option("-a", "--all", "everything", is_flag=True, help="Also list expired and revoked ones.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 200),
-    default=100,
-    show_default=True,
-    help="Show at most this many.",
-)
+@ended_option
+@limit_option
 def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
     """List the enrolment secrets, newest first; only their hashes are stored."""
     from fleet.operations.team.enrolments import ListEnrolments
 
-    listed = client_of(config).call(ListEnrolments(everything, limit=limit))
+    listed = connect(config=config).call(ListEnrolments(everything, limit=limit))
     rows = [
         (
             e.id,
@@ -137,23 +127,13 @@ def enrolments(*, everything: bool, limit: int, config: Path | None) -> Result:
 
 
 @token.command("list", config=True)
-@click.option("-a", "--all", "everything", is_flag=True, help="Also list expired and revoked ones.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 200),
-    default=100,
-    show_default=True,
-    help="Show at most this many.",
-)
+@ended_option
+@limit_option
 def list_(*, everything: bool, limit: int, config: Path | None) -> Result:
     """List the tokens, newest first; the tokens themselves are not stored."""
-    return _tokens(config, limit, everything=everything)
-
-
-def _tokens(config: Path | None, limit: int, *, everything: bool = False) -> Result:
     from fleet.operations.team.tokens import ListTokens
 
-    listed = client_of(config).call(ListTokens(everything, limit=limit))
+    listed = connect(config=config).call(ListTokens(everything, limit=limit))
     rows = [(t.id, t.name, t.role, t.team, when(t.at), _end(t)) for t in listed]
     columns: Columns = ["token", Column("name", flexible=True), "role", "team", "made", "ends"]
     return Result("tokens", listed, Table(columns, rows, empty="No tokens."))
@@ -177,7 +157,7 @@ def rotate(*, overlap: float, config: Path | None) -> Result:
 
     from fleet.cli.terminal.human import moment
 
-    key = client_of(config).this_machine("Rotating the key").rotate_key(overlap * 86400)
+    key = connect(config=config).this_machine("Rotating the key").rotate_key(overlap * 86400)
     until = int((time.time() + overlap * 86400) * 1_000_000) if overlap else 0
     older = f"Tokens of the old keys are valid until {moment(until)} at most."
     text = f"New tokens are signed with the key {key}. "
@@ -205,11 +185,11 @@ def revoke(
     from fleet.operations.team.tokens import RevokeToken
 
     if which.startswith("e-") and which[2:].isdigit():
-        done = client_of(config).call(RevokeEnrolment(which))
+        done = connect(config=config).call(RevokeEnrolment(which))
         return Result("enrolment", done, Text(f"Revoked {done.id} of team {done.team}."))
     until = round(before.timestamp() * 1_000_000) if before else 0
-    gone = client_of(config).call(RevokeToken(which, team, everything, until))
-    return Result("revoked", gone, Text(_revoked(gone)))
+    revoked = connect(config=config).call(RevokeToken(which, team, everything, until))
+    return Result("revoked", revoked, Text(_revoked(revoked)))
 
 
 def _revoked(row: RevokedRow) -> str:

@@ -8,11 +8,11 @@ from fleet.base.outside import Time
 from fleet.domain.access import Permission, Role, allow
 from fleet.domain.audit import AuditQuery, AuditRecord
 from fleet.domain.data import dataclass
-from fleet.domain.limits import Name, Rows, Text
+from fleet.domain.limits import Name, Rows, TextLimit
 from fleet.operations.catalogue import Context, Operation, Request
 
 AuditId = Annotated[
-    str, Text(pattern="(a-[0-9]{1,18})?", what="id of an audit record", example="As in a-57.")
+    str, TextLimit(pattern="(a-[0-9]{1,18})?", what="id of an audit record", example="As in a-57.")
 ]
 
 
@@ -50,7 +50,7 @@ OPERATIONS = (
         ListAudit,
         Permission.AUDIT,
         list_audit,
-        "List what was asked of the server, by whom and from where.",
+        "List the requests to the server, who made them and from where.",
         reads=True,
         outside=True,
     ),

@@ -22,11 +22,11 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import LONGEST, Name, OneOf, Rows, Whole
+from fleet.domain.limits import MOST_SECONDS, Name, OneOf, Rows, Whole
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import PersonName, a_name, keep, new_entry, the_team
 from fleet.operations.team import revocations
-from fleet.operations.team.revocations import GRACE, Ended, each
+from fleet.operations.team.revocations import GRACE, StoredRevocations, each
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ SECOND = 1_000_000
 MAX_NAMESAKES = 1000  # tokens of one name, in every case, that are looked through
 
 RoleName = Annotated[str, OneOf(tuple(Role), "role")]
-Life = Annotated[int, Whole(1, LONGEST)]  # the setting server.token_days may allow less
+Life = Annotated[int, Whole(1, MOST_SECONDS)]  # the setting server.token_days may allow less
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,8 @@ def must_have_no_namesake(context: Context, team: str, name: str) -> None:
     for kind in (EntryKind.MEMBER, EntryKind.TOKEN, EntryKind.ENROLMENT):
         query = EntryQuery(kind, namesake=name, limit=MAX_NAMESAKES)
         for entry in context.store.entries(query):
-            there = entry.team if kind is EntryKind.MEMBER else entry.body.get("team")
-            if entry.owner != name and there == team:
+            entry_team = entry.team if kind is EntryKind.MEMBER else entry.body.get("team")
+            if entry.owner != name and entry_team == team:
                 raise Refused(
                     f"{entry.owner} is in team {team}: {name} differs from that only by case.",
                     fix=f"Use {entry.owner}, or choose another name.",
@@ -151,7 +151,7 @@ def revoke(context: Context, request: RevokeToken) -> RevokedRow:
     wanted, now = request.token.strip(), context.store.now()
     if bool(wanted) == request.all or not 0 <= request.before <= now:
         raise NotFound(
-            "Name a token or a member, or all; and no time in the future.",
+            "Name a token, a member, or all; a time must not be in the future.",
             fix="fleet token revoke NAME, or fleet token revoke --all",
         )
     before = request.before or now
@@ -197,7 +197,7 @@ def _must_be_known(context: Context, name: str) -> None:
 def list_tokens(context: Context, request: ListTokens) -> tuple[TokenRow, ...]:
     store = context.store
     before = store.entry(EntryKind.TOKEN, "", request.before) if request.before else None
-    ended, rows = Ended(store), []
+    ended, rows = StoredRevocations(store), []
     now = 0 if request.all else store.now()
     query = EntryQuery(EntryKind.TOKEN, counting_at=now, before=before.id if before else "")
     for entry in each(store, query):
@@ -209,7 +209,7 @@ def list_tokens(context: Context, request: ListTokens) -> tuple[TokenRow, ...]:
     return tuple(rows)
 
 
-def is_revoked(ended: Ended, token: Entry) -> bool:
+def is_revoked(ended: StoredRevocations, token: Entry) -> bool:
     body = token.body
     marks = str(body.get("mark", "")), str(body.get("first", ""))
     keys = keys_of(token.key, token.owner, str(body["team"]), *marks)

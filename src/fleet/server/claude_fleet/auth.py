@@ -22,7 +22,7 @@ from fleet.operations.team.enrolments import (
 )
 from fleet.server.claude_fleet.routes import Body, heard
 from fleet.server.http.codec import encode
-from fleet.server.http.guard import client_address
+from fleet.server.http.guard import body_of_stranger, client_address
 from fleet.server.http.wrong_secrets import Guesses
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Enrolling:
         self._guesses = Guesses()
 
     async def __call__(self, request: Request) -> Response:
+        await body_of_stranger(request)
         body = (await heard(request, AUTH)).as_(EnrolBody)
         enrol = Enrol(body.secret, body.handle, body.team_name, body.agent_type, self._seconds)
         try:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from fleet.domain.limits import LONGEST, Items, Name, Whole
+from fleet.domain.limits import MOST_SECONDS, Items, Name, Whole
 from fleet.domain.run import MAX_POINTS, Point, Points, SomePoint
 from fleet.domain.task import Directory, Option
 from fleet.operations.compat.mark import Mark
@@ -145,8 +145,8 @@ class ArchiveBody(Body):
 class OldBody(Body):
     """The age in milliseconds is claude-fleet's word for it."""
 
-    max_age_hours: Annotated[int, Whole(0, LONGEST // 3600)] = 24
-    max_age_ms: Annotated[int, Whole(0, LONGEST * 1000)] = 0
+    max_age_hours: Annotated[int, Whole(0, MOST_SECONDS // 3600)] = 24
+    max_age_ms: Annotated[int, Whole(0, MOST_SECONDS * 1000)] = 0
 
 
 class DoneBody(Body):

@@ -64,12 +64,12 @@ from fleet.server.claude_fleet.routes import OtherPath, message_id, must_be_uid
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.server.claude_fleet.routes import Call
+    from fleet.server.claude_fleet.routes import SeedCall
 
 MOST_OUTPUT = 1 << 24
 
 
-def _add_task(call: Call) -> AddTask:
+def _add_task(call: SeedCall) -> AddTask:
     """To a member it is theirs to do by hand; to no one, it is queued and a run does it."""
     body = call.as_(TaskBody)
     must_be_uid(call, body.from_uid)
@@ -83,7 +83,7 @@ def _add_task(call: Call) -> AddTask:
     )
 
 
-def _spawn(call: Call) -> SpawnAgent:
+def _spawn(call: SeedCall) -> SpawnAgent:
     body = call.as_(SpawnBody)
     is_role = body.role in RUN_ROLES or body.role in KINDS
     return SpawnAgent(
@@ -101,7 +101,7 @@ def _spawn(call: Call) -> SpawnAgent:
     )
 
 
-def _enqueue(call: Call) -> SpawnAgent:
+def _enqueue(call: SeedCall) -> SpawnAgent:
     body = call.as_(QueueBody)
     return SpawnAgent(
         "",
@@ -117,7 +117,7 @@ def _enqueue(call: Call) -> SpawnAgent:
     )
 
 
-def _post(call: Call) -> Post:
+def _post(call: SeedCall) -> Post:
     body = call.as_(PostBody)
     return Post(
         body.swarm_id,
@@ -129,7 +129,7 @@ def _post(call: Call) -> Post:
     )
 
 
-def _board(call: Call) -> ReadBoard:
+def _board(call: SeedCall) -> ReadBoard:
     query = call.query_as(BoardAsked)
     return ReadBoard(
         call.path["swarm"],
@@ -142,18 +142,18 @@ def _board(call: Call) -> ReadBoard:
     )
 
 
-def _mark_read(call: Call) -> MarkRead:
+def _mark_read(call: SeedCall) -> MarkRead:
     body = call.as_(ReadBody)
     return MarkRead(body.message_ids, body.reader_handle)
 
 
-def _archive_old(call: Call) -> ArchivePosts:
+def _archive_old(call: SeedCall) -> ArchivePosts:
     body = call.as_(OldBody)
     seconds = -(-body.max_age_ms // 1000) or body.max_age_hours * 3600
     return ArchivePosts(task=call.path["swarm"], older_than=seconds)
 
 
-def _save(call: Call) -> SaveCheckpoint:
+def _save(call: SeedCall) -> SaveCheckpoint:
     body = call.as_(CheckpointBody)
     done = tuple(DoneItem(item.task, item.files) for item in body.done_this_session)
     summary = Summary(
@@ -163,24 +163,24 @@ def _save(call: Call) -> SaveCheckpoint:
     return SaveCheckpoint(summary, body.to_handle, body.from_handle)
 
 
-def _checkpoints(call: Call) -> ListCheckpoints:
+def _checkpoints(call: SeedCall) -> ListCheckpoints:
     query = call.query_as(CheckpointsAsked)
     limit = query.limit
     return ListCheckpoints(call.path["handle"], query.status, before=query.before, limit=limit)
 
 
-def _mail(call: Call) -> SendMail:
+def _mail(call: SeedCall) -> SendMail:
     body = call.as_(MailBody)
     return SendMail(body.to, body.body, body.subject, body.from_)
 
 
-def _mails(call: Call, *, unread: bool) -> ListMail:
+def _mails(call: SeedCall, *, unread: bool) -> ListMail:
     query = call.query_as(PageAsked)
     limit = query.limit
     return ListMail(call.path["handle"], unread, before=query.before, limit=limit)
 
 
-def _broadcast(call: Call) -> Broadcast:
+def _broadcast(call: SeedCall) -> Broadcast:
     body = call.as_(BroadcastBody)
     mine = {call.actor.name, uid_of(call.actor.team, call.actor.name)}
     sender = "" if body.from_ in mine else body.from_
@@ -190,102 +190,102 @@ def _broadcast(call: Call) -> Broadcast:
     return Broadcast(text, sender=sender, team=call.path["team"])
 
 
-def _swarm(call: Call) -> CreateSwarm:
+def _swarm(call: SeedCall) -> CreateSwarm:
     body = call.as_(SwarmBody)
     return CreateSwarm(body.name, body.max_agents, body.description, project=call.directory)
 
 
-def _swarms(call: Call) -> ListSwarms:
+def _swarms(call: SeedCall) -> ListSwarms:
     query = call.query_as(SwarmsAsked)
     return ListSwarms(before=query.before, limit=query.limit)
 
 
-def _agents_if_asked(call: Call) -> ListAgents | None:
+def _agents_if_asked(call: SeedCall) -> ListAgents | None:
     return ListAgents() if call.query_as(SwarmsAsked).include_agents else None
 
 
-def _kill(call: Call) -> KillSwarm:
+def _kill(call: SeedCall) -> KillSwarm:
     call.as_(KillBody)
     return KillSwarm(call.path["id"])
 
 
-def _reject(call: Call) -> RejectCheckpoint:
+def _reject(call: SeedCall) -> RejectCheckpoint:
     return RejectCheckpoint(message_id(call), call.as_(RejectBody).reason)
 
 
-def _members(call: Call) -> ListMembers:
+def _members(call: SeedCall) -> ListMembers:
     query = call.query_as(PageAsked)
     return ListMembers(call.path["team"], query.before, query.limit)
 
 
-def _team_tasks(call: Call) -> ListTeamTasks:
+def _team_tasks(call: SeedCall) -> ListTeamTasks:
     query = call.query_as(PageAsked)
     return ListTeamTasks(call.path["team"], before=query.before, limit=query.limit)
 
 
-def _waiting(call: Call) -> ListTasks:
+def _waiting(call: SeedCall) -> ListTasks:
     query = call.query_as(PageAsked)
     statuses = ("ready", "waiting", "postponed", "starting")
     return ListTasks(statuses=statuses, before=query.before, limit=query.limit)
 
 
-def _remember(call: Call) -> StoreMemory:
+def _remember(call: SeedCall) -> StoreMemory:
     body = call.as_(MemoryBody)
     return StoreMemory(body.key, body.value, body.memory_type, body.tags, body.agent_id)
 
 
-def _search(call: Call) -> SearchMemory:
+def _search(call: SeedCall) -> SearchMemory:
     body = call.as_(SearchBody)
     return SearchMemory(body.query, body.agent_id, body.memory_type, limit=body.limit)
 
 
-def _memories(call: Call) -> ListMemory:
+def _memories(call: SeedCall) -> ListMemory:
     query = call.query_as(PageAsked)
     return ListMemory(call.path["agent"], before=query.before, limit=query.limit)
 
 
-def _one(show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+def _one(show: Callable[[Any], Any]) -> Callable[[Any, SeedCall], Any]:
     return lambda reply, _call: show(reply)
 
 
-def _many(show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+def _many(show: Callable[[Any], Any]) -> Callable[[Any, SeedCall], Any]:
     return lambda reply, _call: [show(row) for row in reply]
 
 
-def _counted(name: str) -> Callable[[Any, Call], Any]:
+def _counted(name: str) -> Callable[[Any, SeedCall], Any]:
     """`name` is claude-fleet's word for how many there were."""
     return lambda reply, _call: {"success": True, "count": len(reply), name: len(reply)}
 
 
-def _sent(reply: Any, _call: Call) -> Any:
+def _sent(reply: Any, _call: SeedCall) -> Any:
     """One mail for each member; the first stands for all."""
     return {"success": True, "count": len(reply), "id": reply[0].id}
 
 
-def _done(reply: Any, call: Call) -> Any:
+def _done(reply: Any, call: SeedCall) -> Any:
     return {"success": True, "handle": call.path.get("handle", reply.id), "id": reply.id}
 
 
-def _queued_words(reply: Any, call: Call) -> Any:
+def _queued_words(reply: Any, call: SeedCall) -> Any:
     """It was taken down; the agent reads it when it can."""
     asks = next((sight.asks for sight in call.beside if sight.asks), "")
     why = f"{reply.task} asks a person for permission first: {asks}" if asks else None
     return {**_done(reply, call), "status": reply.status, "waitsFor": why}
 
 
-def _named(name: str, show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+def _named(name: str, show: Callable[[Any], Any]) -> Callable[[Any, SeedCall], Any]:
     return lambda reply, _call: {name: [show(row) for row in reply]}
 
 
-def _settled(show: Callable[[Any], Any]) -> Callable[[Any, Call], Any]:
+def _settled(show: Callable[[Any], Any]) -> Callable[[Any, SeedCall], Any]:
     return lambda reply, _call: {"success": True, **show(reply)}
 
 
-def _killed(reply: Any, _call: Call) -> Any:
+def _killed(reply: Any, _call: SeedCall) -> Any:
     return {"success": True, "swarmId": reply.id, **shapes.swarm(reply)}
 
 
-def _queue(reply: Any, _call: Call) -> Any:
+def _queue(reply: Any, _call: SeedCall) -> Any:
     return {"queue": [shapes.queued(row) for row in reply], "pending": len(reply)}
 
 

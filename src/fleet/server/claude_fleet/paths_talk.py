@@ -29,7 +29,7 @@ from fleet.server.claude_fleet.routes import Body, OtherPath, must_be_uid
 if TYPE_CHECKING:
     from fleet.operations.messages.chats import ChatRow, SayingRow
     from fleet.ports import CommitRow, MergeRow, PushRow, WorktreeRow
-    from fleet.server.claude_fleet.routes import Call
+    from fleet.server.claude_fleet.routes import SeedCall
 
 
 class ChatBody(Body):
@@ -75,7 +75,7 @@ class ProposeBody(Body):
     base: GitName = ""
 
 
-def _open(call: Call) -> OpenChat:
+def _open(call: SeedCall) -> OpenChat:
     body = call.as_(ChatBody)
     if body.team_name and not (body.uid1 or body.uid2):
         return OpenChat(team=body.team_name)
@@ -92,29 +92,29 @@ def _open(call: Call) -> OpenChat:
     return OpenChat((other,))
 
 
-def _chats(call: Call) -> ListChats:
+def _chats(call: SeedCall) -> ListChats:
     must_be_uid(call, call.path["uid"])
     query = call.query_as(ChatsAsked)
     return ListChats(before=query.before, limit=query.limit)
 
 
-def _messages(call: Call) -> ReadChat:
+def _messages(call: SeedCall) -> ReadChat:
     query = call.query_as(MessagesAsked)
     return ReadChat(call.path["chat"], query.before, query.after, query.limit)
 
 
-def _say(call: Call) -> Say:
+def _say(call: SeedCall) -> Say:
     body = call.as_(SayBody)
     must_be_uid(call, body.from_)
     return Say(call.path["chat"], body.text, json.dumps(body.metadata))
 
 
-def _mark(call: Call) -> MarkChat:
+def _mark(call: SeedCall) -> MarkChat:
     must_be_uid(call, call.as_(ChatReadBody).uid)
     return MarkChat(call.path["chat"])
 
 
-def _propose(call: Call) -> ProposeWorktree:
+def _propose(call: SeedCall) -> ProposeWorktree:
     body = call.as_(ProposeBody)
     return ProposeWorktree(body.title, body.body, body.base, call.path["handle"])
 
@@ -136,7 +136,7 @@ def _chat(row: ChatRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _standing(row: WorktreeRow, call: Call) -> dict[str, Any]:
+def _standing(row: WorktreeRow, call: SeedCall) -> dict[str, Any]:
     return {
         "handle": call.path["handle"], "branch": row.branch, "path": row.path, "commit": row.head,
         "ahead": row.ahead, "behind": row.behind, "unpushed": row.unpushed,
@@ -146,19 +146,19 @@ def _standing(row: WorktreeRow, call: Call) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _committed(row: CommitRow, call: Call) -> dict[str, Any]:
+def _committed(row: CommitRow, call: SeedCall) -> dict[str, Any]:
     return {"success": True, "commitHash": row.commit, "handle": call.path["handle"]}
 
 
-def _pushed(row: PushRow, call: Call) -> dict[str, Any]:
+def _pushed(row: PushRow, call: SeedCall) -> dict[str, Any]:
     return {"success": True, "handle": call.path["handle"], "branch": row.branch}
 
 
-def _proposed(row: PushRow, call: Call) -> dict[str, Any]:
+def _proposed(row: PushRow, call: SeedCall) -> dict[str, Any]:
     return {"success": True, "prUrl": row.url, "handle": call.path["handle"]}
 
 
-def _merged(row: MergeRow, call: Call) -> dict[str, Any]:
+def _merged(row: MergeRow, call: SeedCall) -> dict[str, Any]:
     handle = call.path["handle"]
     return {"success": True, "commitHash": row.commit, "onto": row.onto, "handle": handle}
 

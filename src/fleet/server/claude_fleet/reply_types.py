@@ -9,11 +9,11 @@ import msgspec
 from fleet.operations.compat.mark import WORDS
 
 
-class Reply(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class SeedReply(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """`team_name` here is `teamName` there."""
 
 
-class MemberReply(Reply):
+class MemberReply(SeedReply):
     uid: str
     handle: str
     team_name: str
@@ -22,7 +22,7 @@ class MemberReply(Reply):
     last_seen: str
 
 
-class EnrolledReply(Reply):
+class EnrolledReply(SeedReply):
     uid: str
     handle: str
     team_name: str
@@ -30,7 +30,7 @@ class EnrolledReply(Reply):
     token: str
 
 
-class TaskReply(Reply):
+class TaskReply(SeedReply):
     id: str
     team_name: str
     subject: str
@@ -45,7 +45,7 @@ class TaskReply(Reply):
     updated_at: str
 
 
-class WorkerReply(Reply):
+class WorkerReply(SeedReply):
     id: str
     handle: str
     team_name: str
@@ -62,14 +62,14 @@ class WorkerReply(Reply):
     asks: str | None
 
 
-class RoutingReply(Reply):
+class RoutingReply(SeedReply):
     complexity: str | None
     strategy: str
     model: str
     confidence: float
 
 
-class SpawnedReply(Reply):
+class SpawnedReply(SeedReply):
     id: str
     handle: str
     team_name: str
@@ -80,11 +80,11 @@ class SpawnedReply(Reply):
     routing: RoutingReply
 
 
-class QueuedPayload(Reply):
+class QueuedPayload(SeedReply):
     task: str
 
 
-class QueuedReply(Reply):
+class QueuedReply(SeedReply):
     """`status`: pending, spawned or rejected; `state`: what Fleet calls it."""
 
     id: str
@@ -99,24 +99,24 @@ class QueuedReply(Reply):
     spawned_worker_id: str | None
 
 
-class QueueReply(Reply):
+class QueueReply(SeedReply):
     queue: list[QueuedReply]
     pending: int
 
 
-class OutputReply(Reply):
+class OutputReply(SeedReply):
     handle: str
     output: list[str]
 
 
-class SwarmAgentReply(Reply):
+class SwarmAgentReply(SeedReply):
     id: str
     handle: str
     state: str
     depth_level: int
 
 
-class SwarmReply(Reply):
+class SwarmReply(SeedReply):
     id: str
     name: str
     description: str
@@ -132,7 +132,7 @@ class KilledReply(SwarmReply, kw_only=True):
     swarm_id: str
 
 
-class PostReply(Reply):
+class PostReply(SeedReply):
     id: str
     swarm_id: str
     sender_handle: str
@@ -145,7 +145,7 @@ class PostReply(Reply):
     archived_at: int | None
 
 
-class MailReply(Reply):
+class MailReply(SeedReply):
     """`id` is a number; only mail of an older version has a text."""
 
     id: int | str
@@ -163,12 +163,12 @@ class ReadReply(MailReply, kw_only=True):
     success: bool
 
 
-class DoneReply(Reply):
+class DoneReply(SeedReply):
     task: str
     files: list[str]
 
 
-class HeldReply(Reply):
+class HeldReply(SeedReply):
     goal: str
     now: str
     test: str
@@ -181,7 +181,7 @@ class HeldReply(Reply):
     files: list[str]
 
 
-class CheckpointReply(Reply):
+class CheckpointReply(SeedReply):
     id: int | str
     goal: str
     from_handle: str
@@ -197,7 +197,7 @@ class SettledReply(CheckpointReply, kw_only=True):
     success: bool
 
 
-class MemoryReply(Reply):
+class MemoryReply(SeedReply):
     id: str
     agent_id: str
     key: str
@@ -208,15 +208,15 @@ class MemoryReply(Reply):
     updated_at: int | None
 
 
-class MemoriesReply(Reply):
+class MemoriesReply(SeedReply):
     memories: list[MemoryReply]
 
 
-class ResultsReply(Reply):
+class ResultsReply(SeedReply):
     results: list[MemoryReply]
 
 
-class SayingReply(Reply):
+class SayingReply(SeedReply):
     id: str
     chat_id: str
     from_handle: str
@@ -227,7 +227,7 @@ class SayingReply(Reply):
     metadata: dict[str, Any]
 
 
-class ChatReply(Reply):
+class ChatReply(SeedReply):
     id: str
     participants: list[str]
     is_team_chat: bool
@@ -238,16 +238,16 @@ class ChatReply(Reply):
     updated_at: str
 
 
-class OpenedReply(Reply):
+class OpenedReply(SeedReply):
     chat_id: str
 
 
-class FileReply(Reply):
+class FileReply(SeedReply):
     path: str
     change: str
 
 
-class StandingReply(Reply):
+class StandingReply(SeedReply):
     handle: str
     branch: str
     path: str
@@ -261,38 +261,38 @@ class StandingReply(Reply):
     in_progress: list[str]
 
 
-class CommittedReply(Reply):
+class CommittedReply(SeedReply):
     success: bool
     commit_hash: str
     handle: str
 
 
-class PushedReply(Reply):
+class PushedReply(SeedReply):
     success: bool
     handle: str
     branch: str
 
 
-class ProposedReply(Reply):
+class ProposedReply(SeedReply):
     success: bool
     pr_url: str
     handle: str
 
 
-class MergedReply(Reply):
+class MergedReply(SeedReply):
     success: bool
     commit_hash: str
     onto: str
     handle: str
 
 
-class EndedReply(Reply):
+class EndedReply(SeedReply):
     success: bool
     handle: str
     id: str
 
 
-class QueuedWordsReply(Reply):
+class QueuedWordsReply(SeedReply):
     success: bool
     handle: str
     id: str
@@ -300,19 +300,19 @@ class QueuedWordsReply(Reply):
     waits_for: str | None
 
 
-class MarkedReply(Reply):
+class MarkedReply(SeedReply):
     success: bool
     count: int
     marked: int
 
 
-class ArchivedReply(Reply):
+class ArchivedReply(SeedReply):
     success: bool
     count: int
     archived: int
 
 
-class SentReply(Reply):
+class SentReply(SeedReply):
     """`id`: of the first of the mails."""
 
     success: bool
@@ -320,5 +320,5 @@ class SentReply(Reply):
     id: str
 
 
-class SuccessReply(Reply):
+class SuccessReply(SeedReply):
     success: bool

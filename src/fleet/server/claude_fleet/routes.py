@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from fleet.domain.access import Actor
-    from fleet.operations.catalogue import Request as Asked
+    from fleet.operations.catalogue import Request as OurRequest
 
 B = TypeVar("B")
 
@@ -40,7 +40,7 @@ class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SeedCall:
     """`directory` is where an agent works that is started without saying where.
 
     `beside` is the reply to what `OtherPath.beside` asks for.
@@ -96,13 +96,13 @@ class OtherPath(NamedTuple):
 
     method: str
     path: str
-    ask: Callable[[Call], Asked[Any]]
-    show: Callable[[Any, Call], Any]
-    then: Callable[[Any], Asked[Any]] | None = None
-    beside: Callable[[Call], Asked[Any] | None] | None = None
+    ask: Callable[[SeedCall], OurRequest[Any]]
+    show: Callable[[Any, SeedCall], Any]
+    then: Callable[[Any], OurRequest[Any]] | None = None
+    beside: Callable[[SeedCall], OurRequest[Any] | None] | None = None
 
 
-def must_be_uid(call: Call, uid: str) -> None:
+def must_be_uid(call: SeedCall, uid: str) -> None:
     if uid and uid != uid_of(call.actor.team, call.actor.name):
         raise Forbidden(
             f"{uid[:60]} is not {call.actor.name}.",
@@ -111,7 +111,7 @@ def must_be_uid(call: Call, uid: str) -> None:
         )
 
 
-def message_id(call: Call) -> str:
+def message_id(call: SeedCall) -> str:
     """claude-fleet numbers its mail and its checkpoints: 12 is our m-12."""
     given = call.path["id"]
     return f"m-{given}" if given.isdecimal() else given
@@ -166,8 +166,8 @@ def other_routes(
     return [route(path) for path in paths]
 
 
-async def heard(request: Request, actor: Actor, directory: str = "") -> Call:
+async def heard(request: Request, actor: Actor, directory: str = "") -> SeedCall:
     body = {} if request.method == "GET" else object_of(await request.body())
     query = request.query_params
     check_plain((body, dict(query), dict(request.path_params)))
-    return Call(actor, request.path_params, query, body, directory)
+    return SeedCall(actor, request.path_params, query, body, directory)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fleet.operations.team.members import MemberRow
     from fleet.operations.team.memory import MemoryRow
     from fleet.operations.team.swarms import SwarmRow
-    from fleet.server.claude_fleet.routes import Call
+    from fleet.server.claude_fleet.routes import SeedCall
 
 LINES = 100  # of a transcript
 SEATED = {  # what an agent in a terminal does, where that is not working
@@ -69,7 +69,7 @@ def listed_task(row: TeamTask) -> dict[str, Any]:
     return _task(row.task, row.prompt, row.owner, row.author, row.after, row.updated_at)
 
 
-def added(row: TaskRow, call: Call) -> dict[str, Any]:
+def added(row: TaskRow, call: SeedCall) -> dict[str, Any]:
     """A task that was just made: the rest is what was asked for."""
     body = call.body
     owner, after = body.get("toHandle") or "", body.get("blockedBy") or ()
@@ -92,7 +92,7 @@ def _task(
     }  # fmt: skip
 
 
-def workers(rows: Sequence[AgentRow], call: Call) -> list[dict[str, Any]]:
+def workers(rows: Sequence[AgentRow], call: SeedCall) -> list[dict[str, Any]]:
     sights = {sight.run: sight for sight in call.beside}
     return [worker(row, sights.get(row.run)) for row in rows]
 
@@ -113,7 +113,7 @@ def worker(row: AgentRow, sight: SightRow | None = None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def spawned(row: TaskRow, call: Call) -> dict[str, Any]:
+def spawned(row: TaskRow, call: SeedCall) -> dict[str, Any]:
     given = "model" in row.given
     return {
         "id": row.id, "handle": call.body.get("handle") or row.id, "teamName": row.team,
@@ -139,7 +139,7 @@ def queued(row: TaskRow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def output(spoken: Spoken, call: Call) -> dict[str, Any]:
+def output(spoken: Spoken, call: SeedCall) -> dict[str, Any]:
     return {"handle": call.path["handle"], "output": list(spoken.lines[-LINES:])}
 
 
@@ -156,7 +156,7 @@ def swarm(row: SwarmRow, agents: Sequence[AgentRow] | None = None) -> dict[str, 
     return fields | {"agents": [{name: one[name] for name in names} for one in workers]}
 
 
-def swarms(rows: tuple[SwarmRow, ...], call: Call) -> list[dict[str, Any]]:
+def swarms(rows: tuple[SwarmRow, ...], call: SeedCall) -> list[dict[str, Any]]:
     return [swarm(row, call.beside) for row in rows]
 
 

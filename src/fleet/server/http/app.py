@@ -15,7 +15,7 @@ from starlette.routing import Route, WebSocketRoute
 
 from fleet import __version__
 from fleet.base.machine import is_out_of_files
-from fleet.domain.access import Actor, Permission, Role, allow
+from fleet.domain.access import Actor, Permission, allow
 from fleet.domain.errors import FleetError, Forbidden, Unavailable
 from fleet.domain.limits.check import check
 from fleet.operations.catalogue import find, perform
@@ -24,7 +24,7 @@ from fleet.operations.messages.alerts import RaiseAlert
 from fleet.operations.shared.elsewhere import ELSEWHERE
 from fleet.operations.tasks.list import ListTasks
 from fleet.operations.tasks.transcript import AttachRun, Seat
-from fleet.operations.team.enrolments import AUTH
+from fleet.operations.team.enrolments import AUTH, SERVER
 from fleet.operations.team.sessions import valid_code
 from fleet.server.audit import admitted
 from fleet.server.http.codec import (
@@ -48,19 +48,21 @@ from fleet.server.http.guard import (
     BadBody,
     Guard,
     Rates,
+    body_of_stranger,
     client_address,
+    cost_of,
     refused_body,
 )
-from fleet.server.http.hooks import HookRules, Hooks
+from fleet.server.http.hooks import ForgeHooks, HookRules
 from fleet.server.http.idempotency import key_of
 from fleet.server.http.offered_places import OfferedPlaces
 from fleet.server.http.openapi import document
 from fleet.server.http.pages import check_limit, cut, is_list, link_to, one_more
 from fleet.server.http.problem import TYPE, problem, refusal
-from fleet.server.http.routes import Answered, Routes
+from fleet.server.http.routes import Answered, HttpRoutes
 from fleet.server.http.wrong_secrets import Guesses
 from fleet.server.live.links import Links
-from fleet.server.live.presence import EndedRuns, Presence
+from fleet.server.live.presence import EndedRuns, PresenceNotes
 from fleet.server.live.seats import Seats
 from fleet.server.live.sockets import AUTH_SECONDS, Sockets
 from fleet.server.live.sse import EventStream
@@ -79,12 +81,12 @@ if TYPE_CHECKING:
     from fleet.server.http.compat import Compat
     from fleet.server.live.presence import Revoked
     from fleet.server.live.stream import Streams
-    from fleet.server.metrics import Meters, Watch
+    from fleet.server.metrics import EventWatch, Meters
     from fleet.server.prometheus import Metric
     from fleet.server.read_queue import Reads
     from fleet.server.ready import Readiness
     from fleet.server.task_folders import Folders
-    from fleet.server.tokens import Grant, Tokens
+    from fleet.server.tokens import TokenCheck, TokenGrant
     from fleet.server.writer import Writer
 
     Handler = Callable[[Request], Awaitable[Response]]
@@ -94,7 +96,6 @@ FILES = frozenset(
     {"land.output", "run.said", "run.transcript", "search.find"}
 )  # what reads files, too, however large they are
 TOKENS = "tokens"  # for every caller: whose a token is must be known first
-SERVER = Actor("server", Role.COORDINATOR, "local")  # what it does by itself
 STATE = 100  # tasks with which a reader of events begins
 RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
 
@@ -106,14 +107,14 @@ class Server:
     context: Context
     reads: Reads
     writer: Writer
-    tokens: Tokens
+    tokens: TokenCheck
     revoked: Revoked
     streams: Streams
     rates: Rates
     hosts: frozenset[str]
     hosts_do: Hosts
     meters: Meters
-    watch: Watch
+    watch: EventWatch
     audit: Audit
     readiness: Readiness
     compat: Compat
@@ -123,12 +124,13 @@ class Server:
     directory: str = ""  # where an agent works when the call names none
     places: tuple[str, ...] = ()  # where else everybody may have agents work
     relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
-    presence: Presence = field(default_factory=Presence)
+    presence: PresenceNotes = field(default_factory=PresenceNotes)
     guesses: Guesses = field(default_factory=Guesses)
     dashboard: Dashboard = field(default_factory=Dashboard)
     persistence: str = "sqlite"
     connections: Callable[[], int] = int  # how many are open
     patience: float = REQUEST_SECONDS  # with those who send slowly
+    _look: asyncio.Future[Mapping[str, Mapping[str, Any]]] | None = None  # at the relay
 
     def app(self) -> Guard:
         self.tokens.ended_by(EndedRuns(self.reads.store))
@@ -136,7 +138,7 @@ class Server:
         self.mcp = Mcp(self.who, self.perform, self.directory, self.audit.tool_failed)
         self.links = Links(self.admit, self._new_host_token)
         self.streams.checked_by(self.tokens.check)
-        self._hooks = Hooks(self.hook_rules, self.guesses, self.perform)
+        self._hooks = ForgeHooks(self.hook_rules, self.guesses, self.perform)
         transcripts = self.context.transcripts
         sockets = Sockets(
             self.streams, self.admit, self.seen_by, self.reads, transcripts, self._read_for
@@ -165,8 +167,8 @@ class Server:
             *(self._route(operation) for operation in spoken().values()),
             *self.compat.routes(self.who, self.perform, self.directory),
         ]
-        known = Routes(routes, self._lifespan, _failed)
-        return Guard(Screens(known, shell), hosts=self.hosts)
+        routes_table = HttpRoutes(routes, self._lifespan, _failed)
+        return Guard(Screens(routes_table, shell), hosts=self.hosts)
 
     @asynccontextmanager
     async def _lifespan(self, _app: object) -> AsyncIterator[None]:
@@ -219,14 +221,15 @@ class Server:
 
     async def _open(self, operation: Operation, request: Request) -> Response:
         """For a caller without a token. The code is read first: a guess does not keep the writer busy."""
-        body: Any = request_of(operation, await _fields(operation, request))
+        body: Any = request_of(operation, object_of(await body_of_stranger(request)))
         check(body)
+        address = client_address(request.scope)
         try:
-            await self.reads.do(TOKENS, lambda store: valid_code(store, body.code))
+            await self.reads.do(f"stranger {address}", lambda store: valid_code(store, body.code))
             return _done(operation, await self.perform(operation, AUTH, body))
         except Forbidden as error:
             if error.code == "bad_secret":
-                await self.guesses.slow_down(client_address(request.scope))
+                await self.guesses.slow_down(address)
             raise
 
     async def _page(
@@ -251,7 +254,7 @@ class Server:
         self.audit.did(operation, actor, request, reply)
         return reply
 
-    async def _new_host_token(self, grant: Grant) -> str:
+    async def _new_host_token(self, grant: TokenGrant) -> str:
         """For a host whose token has less than half of its life left; else empty."""
         actor = replace(SERVER, team=grant.actor.team)
         wish = CreateHostToken(grant.host, grant.id)
@@ -295,13 +298,13 @@ class Server:
             return await asyncio.wrap_future(self.hosts_do.do(actor, request, key))
         reply = await self.writer.do(context, request, key)
         if operation.at_host:
-            await asyncio.wrap_future(self.hosts_do(str(getattr(reply, "id", ""))))
+            await asyncio.wrap_future(self.hosts_do(actor, str(getattr(reply, "id", ""))))
         return reply
 
     async def who(self, request: Request) -> Actor:
         return (await self.grant(request))[1].actor
 
-    async def grant(self, request: Request) -> tuple[str, Grant]:
+    async def grant(self, request: Request) -> tuple[str, TokenGrant]:
         """The token that came with it, and what that says."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
@@ -310,19 +313,19 @@ class Server:
                 fix="Send `Authorization: Bearer TOKEN`; `fleet token create` makes one.",
                 code="no_token",
             )
-        grant = await self.admit(token.strip())
+        grant = await self.admit(token.strip(), cost_of(request.headers))
         guest = request.scope.get("state", {}).get(GUEST)
         if guest is not None:
             guest.prove()
         return token.strip(), grant
 
-    async def admit(self, token: str) -> Grant:
+    async def admit(self, token: str, cost: int = 1) -> TokenGrant:
         if self.reads.near is not None:
             grant = self.tokens.check(token)
         else:
             grant = await self.reads.do(TOKENS, lambda _: self.tokens.check(token))
         admitted(grant)
-        if rest := self.rates.wait(grant.id):
+        if rest := self.rates.wait(grant.budget or grant.id, cost):
             raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
         self.presence.note(self.context, grant, self.writer)
         return grant
@@ -370,7 +373,7 @@ class Server:
 
     async def _measured(self) -> tuple[Metric, ...]:
         fleet = self.context.world(self.context.project).fleet
-        relay = await asyncio.to_thread(self.relay) if fleet.nodes else {}
+        relay = await self._relay_says() if fleet.nodes else {}
         own = server_figures(
             refusals=self.audit.refusals,
             dropped=self.audit.dropped,
@@ -382,8 +385,15 @@ class Server:
         read = await self.reads.do("", lambda store: self.meters.read(store, fleet, relay))
         return (*read, *own)
 
+    async def _relay_says(self) -> Mapping[str, Mapping[str, Any]]:
+        """Strangers may ask for this: all who do at once share one look, and one thread."""
+        if self._look is None or self._look.done():
+            self._look = asyncio.ensure_future(asyncio.to_thread(self.relay))
+        return await asyncio.shield(self._look)
+
     async def openapi(self, _request: Request) -> Response:
-        return Response(document(self.compat), media_type=JSON)
+        text = await asyncio.to_thread(document, self.compat)  # the first time takes a while
+        return Response(text, media_type=JSON)
 
     async def docs(self, request: Request) -> Response:
         return html(request, page(self.compat))

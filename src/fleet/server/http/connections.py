@@ -15,14 +15,17 @@ LOOKS = 64  # connections that are looked at for one that can leave
 
 
 class Guest:
-    """One connection. `known`: it came with a good token. `is_busy`: a request is being answered."""
+    """One connection. `known`: it came with a good token. `is_busy`: a request is being answered.
 
-    __slots__ = ("_door", "address", "is_busy", "known", "show_out")
+    `paced`: it is a stream, which looks itself whether its client reads.
+    """
+
+    __slots__ = ("_door", "address", "is_busy", "known", "paced", "show_out")
 
     def __init__(
         self, door: Door, address: str, is_busy: Callable[[], bool], show_out: Callable[[], None]
     ) -> None:
-        self._door, self.address, self.known = door, address, False
+        self._door, self.address, self.known, self.paced = door, address, False, False
         self.is_busy, self.show_out = is_busy, show_out
 
     def prove(self) -> None:

@@ -8,6 +8,8 @@ import hashlib
 import posixpath
 import re
 import secrets
+from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,16 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 FILES = Path(fleet.__file__).parent / "web"
 SHELL = "index.html"
 HASH, NONCE = "{hash}", "{nonce}"  # what the shell has in their place
 STYLE, HINTS = "{style}", "{hints}"  # the same
-SCREENS = {  # by the first word of their address: the module that shows each
-    "": "inbox", "tasks": "tasks", "t": "task", "land": "land", "machines": "machines",
-    "costs": "costs", "team": "team",
-}  # fmt: skip
+SCREEN = re.compile(r"at: /\^\\/(\w*).*\./screens/(\w+)\.js")  # a row of web/router.js
 FIRST = ("css/tokens.css", "css/shell.css")  # in the shell: it is painted before anything else came
 STYLES = ("css/base.css", "css/parts.css", "css/screens.css", "css/task.css", "css/figures.css")
 SHEET = "page.css"  # all of these, in this order
@@ -41,7 +40,6 @@ TYPES = {
     ".html": "text/html; charset=utf-8",
     ".ico": "image/x-icon",
     ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
     ".png": "image/png",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
@@ -79,7 +77,7 @@ def read_files(directory: Path = FILES) -> PageFiles:
         name, body = path.relative_to(directory).as_posix(), path.read_bytes()
         digest.update(f"{name}\0{len(body)}\0".encode() + body)
         by_name[name] = _page_file(path.suffix, body)
-    by_name[SHEET] = _page_file(".css", b"".join(by_name[name].body for name in STYLES))
+    by_name[SHEET] = _page_file(".css", b"".join(by_name.pop(name).body for name in STYLES))
     return PageFiles(digest.hexdigest()[:16], by_name)
 
 
@@ -88,10 +86,16 @@ def _page_file(suffix: str, body: bytes) -> PageFile:
     return PageFile(TYPES[suffix], body, packed)
 
 
+@cache
+def screens() -> dict[str, str]:
+    """By the first word of their address: the module that shows each."""
+    return dict(SCREEN.findall((FILES / "router.js").read_text("utf-8")))
+
+
 def modules_at(files: PageFiles, path: str) -> tuple[str, ...]:
     """What the page loads first at this address: its script, the screen, and the part of it."""
     first, _, rest = path[1:].partition("/")
-    names = ("app.js", f"screens/{SCREENS.get(first)}.js", f"screens/{rest.partition('/')[2]}.js")
+    names = ("app.js", f"screens/{screens().get(first)}.js", f"screens/{rest.partition('/')[2]}.js")
     return tuple(name for name in names if name in files.by_name)
 
 
@@ -104,8 +108,8 @@ def with_imports(files: PageFiles, modules: tuple[str, ...]) -> list[str]:
         if name not in known:
             known[name] = None
             imported = IMPORT.findall(files.by_name[name].body.decode())
-            here = posixpath.dirname(name)
-            names += [posixpath.normpath(posixpath.join(here, other)) for other in imported]
+            folder = posixpath.dirname(name)
+            names += [posixpath.normpath(posixpath.join(folder, other)) for other in imported]
     return list(known)
 
 
@@ -183,7 +187,7 @@ def html(request: Request, page: str) -> Response:
 
 
 class Screens:
-    """Before the other routes: a browser that is sent to a screen's address gets the shell.
+    """Before the other routes: a browser gets the shell at a screen's address, and where there is nothing.
 
     Programs ask the same paths for JSON (`GET /tasks/t-1`), and say so or say nothing.
     """
@@ -192,14 +196,34 @@ class Screens:
         self._app, self._shell = app, shell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _is_screen(scope["path"]) and _wants_page(scope):
+        if scope["type"] != "http" or not _wants_page(scope):
+            await self._app(scope, receive, send)
+        elif _is_screen(scope["path"]):
             await self._shell(scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await self._page_or_missing(scope, receive, send)
+
+    async def _page_or_missing(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Where there is nothing, a person reads so on the page, which leads on."""
+        missing = False
+
+        async def pass_on(message: Message) -> None:
+            nonlocal missing
+            missing = missing or message.get("status") == HTTPStatus.NOT_FOUND
+            if not missing:
+                await send(message)
+
+        async def as_missing(message: Message) -> None:
+            start = message["type"] == "http.response.start"
+            await send({**message, "status": HTTPStatus.NOT_FOUND} if start else message)
+
+        await self._app(scope, receive, pass_on)
+        if missing:
+            await self._shell(scope, receive, as_missing)
 
 
 def _is_screen(path: str) -> bool:
-    return path[1:].partition("/")[0] in SCREENS.keys() - {""}
+    return path[1:].partition("/")[0] in screens().keys() - {""}
 
 
 def _wants_page(scope: Scope) -> bool:

@@ -12,7 +12,9 @@ from fleet.server.http.codec import encode
 from fleet.server.http.problem import TYPE, problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+
+    from starlette.requests import Request
 
     Scope = MutableMapping[str, Any]
     Message = MutableMapping[str, Any]
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 BODY = 1 << 20
+STRANGERS_BODY = 16 << 10
+BYTES_PER_REQUEST = 16 << 10  # of a body; a larger one counts as more requests
 REQUEST_SECONDS = 15.0  # seconds in which all headers, and then the whole body, must have come
 HEADERS = 200  # of one request
 SOCKETS = frozenset({"/ws", "/ws/terminal", "/ws/host"})
@@ -115,6 +119,14 @@ def _bounded(receive: Receive, most: int) -> Receive:
     return counted
 
 
+async def body_of_stranger(request: Request) -> bytes:
+    """Of a request that needs no token: what it can make us do is small. Raise `TooLarge`."""
+    body = await request.body()
+    if len(body) > STRANGERS_BODY:
+        raise TooLarge(STRANGERS_BODY)
+    return body
+
+
 class BadBody(Exception):
     """Nobody reads on: the connection ends with the answer."""
 
@@ -150,8 +162,16 @@ async def _refuse(scope: Scope, send: Send, status: int, code: str, detail: str)
     await send({"type": f"{kind}.body", "body": body})
 
 
+def cost_of(headers: Mapping[str, str]) -> int:
+    """What a request takes of its token's budget: one, and more for a large body."""
+    length = headers.get("content-length", "")
+    chunked = BODY if "transfer-encoding" in headers else 0
+    size = min(int(length[:20]), BODY) if length.isdecimal() else chunked
+    return 1 + size // BYTES_PER_REQUEST
+
+
 class Rates:
-    """A bucket for each token: `rate` requests a second on the whole, `burst` at once."""
+    """A bucket for each who asks: `rate` requests a second on the whole, `burst` at once."""
 
     def __init__(
         self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
@@ -159,14 +179,14 @@ class Rates:
         self._rate, self._burst, self._clock = rate, burst, clock
         self._left: dict[str, tuple[float, float]] = {}
 
-    def wait(self, who: str) -> float:
-        """Seconds until it may ask; 0: now, and it is counted."""
+    def wait(self, who: str, cost: int = 1) -> float:
+        """Seconds until it may ask; 0: now, and it is counted as so many requests."""
         now = self._clock()
         left, at = self._left.get(who, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
-        if left < 1:
-            return (1 - left) / self._rate
+        if left < cost:
+            return (cost - left) / self._rate
         if len(self._left) > 10_000:  # those who are gone are forgotten
             self._left.clear()
-        self._left[who] = (left - 1, now)
+        self._left[who] = (left - cost, now)
         return 0.0

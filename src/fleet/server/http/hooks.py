@@ -11,13 +11,15 @@ import json
 import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 
 from fleet.domain.access import Actor, Role
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Forbidden, NotFound
-from fleet.domain.forges.webhooks import FORGES, check, is_signed, labelled
+from fleet.domain.forges.kinds import KINDS
+from fleet.domain.forges.webhooks import check, is_signed, labelled
 from fleet.operations.catalogue import find
 from fleet.operations.forges.tickets import AddTicket
 from fleet.server.http.guard import client_address
@@ -39,16 +41,20 @@ IGNORED = {"task": ""}
 
 
 class HookRules(NamedTuple):
-    """`secret` is asked for each time, so it can be changed while the server runs; empty: no hooks."""
+    """`secret` is asked for each time, so it can be changed while the server runs; empty: no hooks.
+
+    `kind_of`: the kind of forge at a host.
+    """
 
     secret: Callable[[str], str]
     people: Sequence[str]
     label: str
     team: str
     project: str
+    kind_of: Callable[[str], str]
 
 
-class Budget:
+class UncheckedBytes:
     """Bytes whose signature is not checked yet, by the address that they came from."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,17 +79,30 @@ class Budget:
         self._all -= given
 
 
-class Hooks:
+def _host(url: str) -> str:
+    """With its port, if the address names one."""
+    try:
+        parts = urlsplit(url)
+        name, port = parts.hostname or "", parts.port
+    except ValueError:
+        return ""
+    return f"{name}:{port}" if port else name
+
+
+class ForgeHooks:
     def __init__(self, rules: HookRules, guesses: Guesses, perform: Perform) -> None:
         self._rules, self._guesses, self._perform = rules, guesses, perform
-        self._budget = Budget()
+        self._budget = UncheckedBytes()
 
     async def __call__(self, request: Request) -> dict[str, str]:
         """What became of it: the task, if there is one."""
         forge = str(request.path_params["forge"])
-        secret = self._rules.secret(forge) if forge in FORGES else ""
+        secret = self._rules.secret(forge) if forge in KINDS else ""
         if not secret:
-            raise NotFound("There is no such hook here.", fix="Set hooks.secrets.")
+            raise NotFound(
+                f"This server takes no events of '{forge[:40]}'.",
+                fix=f"Set hooks.secrets: FORGE=REFERENCE, with one of {', '.join(KINDS)}.",
+            )
         body = await self._signed_body(request, forge, secret)
         try:
             payload = json.loads(body)
@@ -95,6 +114,12 @@ class Hooks:
             event, people=rules.people, label=rules.label, now=time.time()
         ):
             return IGNORED
+        if rules.kind_of(_host(event.url)) != forge:  # it was signed with another one's secret
+            raise Forbidden(
+                f"That ticket is not one of {forge}.",
+                fix="Name its host in the setting forge.hosts, or have its own forge send events.",
+                code="other_forge",
+            )
         actor = Actor(f"{forge}:{event.who[0]}"[:100], Role.TEAM_LEAD, rules.team, remote=True)
         order = AddTicket(event.url, project=rules.project)
         key = hashlib.sha256(body).hexdigest()  # the header with the id of a delivery is not signed

@@ -11,7 +11,7 @@ import msgspec
 from fleet.domain.access import allow
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Refused
-from fleet.domain.limits import Text
+from fleet.domain.limits import TextLimit
 from fleet.domain.limits.check import text_test
 from fleet.operations.catalogue import find, perform
 from fleet.operations.shared.entries import new_entry
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context, Request
 
 DAY = 86_400_000_000
-KEY = Text(
+KEY = TextLimit(
     200,
     pattern="[!-~]*",
     what="Idempotency-Key header",

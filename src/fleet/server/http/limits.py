@@ -9,7 +9,7 @@ import msgspec
 
 from fleet.base.outside import Json, Time, is_marked
 from fleet.domain.access import Role
-from fleet.domain.limits import BLANK, Items, OneOf, Text, Whole, limit_of
+from fleet.domain.limits import BLANK, Items, OneOf, TextLimit, Whole, limit_of
 from fleet.domain.task import PRIORITIES, TaskState
 from fleet.operations.messages.boards import TYPES
 from fleet.operations.tasks.statuses import STATUSES
@@ -38,7 +38,7 @@ PASSED_ON = {  # what we only pass on
     },
 }
 MOMENT = {"type": "string", "format": "date-time"}
-KEPT: dict[Any, Any] = {str: Text(), int: Whole()}
+KEPT: dict[Any, Any] = {str: TextLimit(), int: Whole()}
 TYPES_OF = {str: "string", int: "integer", bool: "boolean", tuple: "array"}
 CHOICES: dict[tuple[str, str], list[str]] = {  # the words in replies, by type and field
     ("TaskRow", "status"): list(STATUSES),
@@ -134,7 +134,7 @@ def keywords(kind: Any, limit: Any) -> dict[str, Any]:
     """The limit of a type in the words of JSON Schema, or what a store can keep of that type."""
     limit = limit or KEPT.get(kind)
     match limit:
-        case Text():
+        case TextLimit():
             return _of_text(limit)
         case OneOf(words):
             return {"enum": [str(word) for word in words]}
@@ -145,7 +145,7 @@ def keywords(kind: Any, limit: Any) -> dict[str, Any]:
     return {}
 
 
-def _of_text(limit: Text) -> dict[str, Any]:
+def _of_text(limit: TextLimit) -> dict[str, Any]:
     length = {"maxLength": limit.most} if limit.most else {}
     patterns = [SOME_TEXT] if limit.some else [] if limit.pattern else [PLAIN_TEXT]
     patterns += [f"^(?:{limit.pattern})$".replace("\\0", "\\u0000")] if limit.pattern else []

@@ -303,7 +303,7 @@ def _fixed() -> dict[str, Any]:
         ),
         "/ready": _get(
             "ready",
-            "Check that the server can do its work: it writes to the store, and its supervisor beats.",
+            "Check that the server can do its work: it writes to the store, and its supervisor is awake.",
             _responses("It can.", {"type": "object", "required": ["status"]}),
             open_=True,
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_origin
+from urllib.parse import quote, urlencode
 
 from fleet.domain.errors import BadInput
 from fleet.domain.limits import Whole
@@ -35,7 +36,7 @@ def has_rows(operation: Operation) -> bool:
 
 def check_limit(operation: Operation, fields: Mapping[str, Any]) -> None:
     limit = fields.get("limit")
-    if has_rows(operation) and isinstance(limit, int) and not PAGES.least <= limit <= PAGES.most:
+    if isinstance(limit, int) and not PAGES.least <= limit <= PAGES.most and has_rows(operation):
         raise BadInput(f"A page has 1 to {PAGE} rows.", fix="Ask for the rest with `before`.")
 
 
@@ -52,5 +53,6 @@ def cut(rows: tuple[Any, ...], limit: int) -> tuple[tuple[Any, ...], str | None]
 
 
 def link_to(request: Request, cursor: str) -> str:
-    url = request.url.include_query_params(before=cursor)
-    return f'<{url.path}?{url.query}>; rel="next"'
+    others = [(key, value) for key, value in request.query_params.multi_items() if key != "before"]
+    query = [*others, ("before", cursor)]
+    return f'<{quote(request.scope["path"])}?{urlencode(query)}>; rel="next"'

@@ -18,7 +18,7 @@ UNPROVEN = frozenset(
     {"no_token", "bad_token", "unknown_key", "expired_token", "revoked_token", "stale_run"}
     | {"no_secret", "bad_secret"}
 )
-TOO_MANY = frozenset({"too_many_streams"})  # refused until the caller has fewer
+TOO_MANY = frozenset({"too_many_streams", "too_many_at_once", "too_many_alerts"})  # until fewer
 TITLES = {
     400: "Bad request", 401: "Not authenticated", 403: "Not allowed", 404: "Not found",
     405: "Method not allowed", 408: "Request timeout", 409: "Refused", 413: "Too large", 415: "Not JSON",

@@ -35,7 +35,7 @@ _NONE = re.compile(rb"q=0(\.0*)?")
 CALLER_ERRORS = (HTTPException, FleetError, BadBody)  # it was their doing, not ours
 
 
-class Routes(Router):
+class HttpRoutes(Router):
     """Plain paths are found by name, the others by their first part.
 
     Starlette tries its routes one by one, which takes longer than answering; and it wraps each

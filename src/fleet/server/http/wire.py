@@ -1,7 +1,8 @@
-"""How a connection is spoken on, below what is asked: deadlines, and refusals in words."""
+"""One HTTP connection, below the requests on it: deadlines, limits, and refusals that say why."""
 
 from __future__ import annotations
 
+import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,12 @@ TRANSPORT = "fleet.transport"  # in a scope's state: what live events are writte
 CROWDED = "The server has too many connections."
 ONCE = (b"origin", b"authorization", b"content-type", b"idempotency-key")  # two would contradict
 KNOWN_SECONDS = 75  # that an idle connection is kept which has shown a token
+IN_KERNEL = 128 << 10  # bytes that wait there for a reader, which would be megabytes
 HEAD = 1 << 16  # bytes of a request line and its headers
 
 
-class Wire(HttpToolsProtocol):
-    """A client must have asked for something by a time, and asks in HTTP.
+class HttpWire(HttpToolsProtocol):
+    """Refuses a client that is too slow, or that does not speak HTTP.
 
     There is a deadline for a request's headers, and then one for its body; a request that comes
     whole, as nearly all do, needs none.
@@ -41,9 +43,15 @@ class Wire(HttpToolsProtocol):
     _chunk = 0  # bytes that came last
     _first = 0  # bytes that came with the beginning of this request
     _head = 0  # bytes of a request whose headers are not whole; -1: they are
+    _answered: Any = None  # the request that is being answered
+    _unread = 0  # bytes of answers that the client had not taken when we looked last
+    _taking: asyncio.TimerHandle | None = None  # then we look again
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
         super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, IN_KERNEL)
         address = self.client[0] if self.client else ""
         self._guest = Guest(self.door, address, self._is_busy, self._show_out)
         self.app_state = {**self.app_state, TRANSPORT: transport, GUEST: self._guest}
@@ -55,8 +63,17 @@ class Wire(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        self.resume_writing()
         self._guest.leave()
+        self.pipeline.clear()
+        if self._answered is not None:  # `cycle` is the last that came
+            self._answered.disconnected = True
+            self._answered.message_event.set()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         if self._spoiled:
@@ -85,7 +102,8 @@ class Wire(HttpToolsProtocol):
             raise ValueError  # ends the parser, which calls `send_400_response`
         names = [name for name, _ in self.headers]
         if names.count(b"host") != 1 or any(names.count(name) > 1 for name in ONCE):
-            self._wrong = (400, "not_http", "The request needs one Host header, and one of others.")
+            words = "The request has no Host header, or one of its headers twice."
+            self._wrong = (400, "not_http", words)
             raise ValueError  # as above
         super().on_headers_complete()
 
@@ -107,18 +125,49 @@ class Wire(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """What was asked before the nonsense is answered first."""
+        """Requests that came before the invalid bytes are answered first."""
         if self._spoiled:
             return
         self._spoiled = msg
         if not self._answering() or self.cycle.more_body:  # else the nonsense is after its body
             self._give_up(*(self._wrong or (400, "not_http", msg)))
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if not self._guest.paced:
+            self._unread = self.transport.get_write_buffer_size()
+            self._taking = self.loop.call_later(self.patience, self._look_if_taken)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
+
+    def _look_if_taken(self) -> None:
+        """Abort when the client has read nothing since: it would keep the connection for ever."""
+        self._taking = None
+        left = self.transport.get_write_buffer_size()
+        if self._guest.paced:
+            return
+        if left >= self._unread:
+            self._guest.refuse("slow_reader")
+            self.transport.abort()
+            return
+        self._unread = left
+        self._taking = self.loop.call_later(self.patience, self._look_if_taken)
+
     def _is_busy(self) -> bool:
-        """A whole request has come, and is being answered."""
+        """Whether a whole request is being answered, to a client that reads the answer."""
+        if self.flow is not None and self.flow.write_paused and not self._guest.paced:
+            return False
         return self._answering() and not self.cycle.more_body
 
     def _show_out(self) -> None:
+        if self.transport.get_write_buffer_size():  # to close would wait until it is taken
+            self._guest.refuse("too_many_connections")
+            self.transport.abort()
+            return
         if self.cycle is not None and not self._asking:  # it was answered, and is idle
             self._guest.refuse("too_many_connections")
             self.transport.close()
@@ -143,7 +192,7 @@ class Wire(HttpToolsProtocol):
             self._give_up(408, "too_slow", detail)
 
     def _give_up(self, status: int, code: str, detail: str) -> None:
-        """Of a request that is being answered its handler hears that nobody waits any more."""
+        """Refuse, or close; the handler of a request that is being answered learns that nobody waits."""
         begun = False
         if self.cycle is not None and self._head < 0:
             begun = self.cycle.response_started
@@ -166,13 +215,13 @@ class Wire(HttpToolsProtocol):
         self.transport.close()
 
 
-def wire(patience: float, door: Door) -> type[Wire]:
+def wire(patience: float, door: Door) -> type[HttpWire]:
     """`patience`: seconds for the headers of a request, and then for its body."""
-    return type("Wire", (Wire,), {"patience": patience, "door": door})
+    return type("HttpWire", (HttpWire,), {"patience": patience, "door": door})
 
 
 def websocket(**given: Any) -> asyncio.Protocol:
-    """Loaded when somebody first comes with one: it costs two megabytes."""
+    """The WebSocket protocol, loaded when a client first asks for one: it costs two megabytes."""
     from fleet.server.live.socket_wire import SocketWire  # noqa: PLC0415
 
     return SocketWire(**given)

@@ -71,7 +71,7 @@ class Content(NamedTuple):
 NOTHING = Content()
 
 
-class Heard:
+class EventForms:
     """One event, with what the store knows of it; each form of it is made when first needed."""
 
     def __init__(self, event: Event, team: str | None, store: Store, frame_of: FrameOf) -> None:
@@ -151,7 +151,7 @@ class View(NamedTuple):
     reader: Reader = NOBODY
     topics: frozenset[tuple[str, int]] = frozenset()
 
-    def hears(self, heard: Heard) -> bool:
+    def hears(self, heard: EventForms) -> bool:
         if self.team is not None and heard.team not in {None, self.team}:
             return False
         if self.wrap is not Wrap.FRAMES or not heard.topics:
@@ -159,17 +159,17 @@ class View(NamedTuple):
         topics = heard.topics if self.may_read(heard) else heard.topics - heard.content.topics
         return any(name in topics and heard.number > after for name, after in self.topics)
 
-    def may_read(self, heard: Heard) -> bool:
+    def may_read(self, heard: EventForms) -> bool:
         message, _, members = heard.content
         return message is None or may_read(message, self.reader, members=members)
 
-    def said(self, some: Iterable[Heard]) -> bytes:
+    def said(self, some: Iterable[EventForms]) -> bytes:
         mine = (heard for heard in some if self.hears(heard))
         if self.wrap is Wrap.FRAMES:
             return b"".join(map(self.frame, mine))
         return self.wrap(b"".join(heard.sse for heard in mine))
 
-    def frame(self, heard: Heard) -> bytes:
+    def frame(self, heard: EventForms) -> bytes:
         return heard.full_frame if self.may_read(heard) else heard.frame
 
 
@@ -178,15 +178,15 @@ def view_of(actor: Actor, wrap: Wrap, reader: Reader = NOBODY) -> View:
     return View(wrap, None if actor.role is Role.COORDINATOR else actor.team, reader)
 
 
-def framed(payload: bytes, kind: int = TEXT) -> bytes:
+def framed(payload: bytes) -> bytes:
     """A whole WebSocket message in one frame, as a server sends it (RFC 6455, 5.2)."""
     size = len(payload)
     if size < 126:
-        head = struct.pack("!BB", 0x80 | kind, size)
+        head = struct.pack("!BB", 0x80 | TEXT, size)
     elif size < 1 << 16:
-        head = struct.pack("!BBH", 0x80 | kind, 126, size)
+        head = struct.pack("!BBH", 0x80 | TEXT, 126, size)
     else:
-        head = struct.pack("!BBQ", 0x80 | kind, 127, size)
+        head = struct.pack("!BBQ", 0x80 | TEXT, 127, size)
     return head + payload
 
 

@@ -12,7 +12,8 @@ import asyncio
 import json
 import struct
 import time
-from contextlib import suppress
+from collections import Counter
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from starlette.exceptions import HTTPException
@@ -30,24 +31,27 @@ from fleet.server.http.codec import encode, object_of
 from fleet.server.http.connections import GUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Operation
     from fleet.operations.tasks.transcript import Seat
     from fleet.ports import SeatedAt
     from fleet.server.http.guard import Receive, Scope, Send
-    from fleet.server.tokens import Grant
+    from fleet.server.tokens import TokenGrant
 
 FIRST_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 LARGEST = 64 << 20  # bytes of an answer
 POLICY = 1008
+MOST_ASKED = 20  # questions of one member that hosts are answering
 CHECK_SECONDS = 10.0  # between looks at whether its token still counts
 WINDOW = 256 << 10  # bytes of a terminal that are on their way
+MOST_AHEAD = 4 * WINDOW
 NUMBER = struct.Struct(">I")  # before the bytes of a terminal: whose they are
 FIX = "`fleet host add BOX --server URL` gives a machine its own."
 AUTH = 'The first frame is {"type": "auth", "token": "…", "host": "box-1a2b"}.'
+AGAIN = Refused("This machine has connected again.", fix="One connection is enough.")
 KINDS: dict[int, type[FleetError]] = {
     kind.http_status: kind for kind in (Refused, Forbidden, BadInput, NotFound, Unavailable)
 }
@@ -57,7 +61,7 @@ class Link:
     """One host. Its answers come in parts, and what its terminals show in frames of bytes."""
 
     def __init__(self, send: Send) -> None:
-        self._send = send
+        self.send = send
         self._waiting: dict[int, asyncio.Future[str]] = {}
         self._parts: dict[int, list[str]] = {}
         self._seats: dict[int, FarTerminal] = {}
@@ -84,18 +88,18 @@ class Link:
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._waiting[number] = done
         try:
-            await self.say({**frame, "id": number})
             async with asyncio.timeout(ANSWER_SECONDS):
+                await self.say({**frame, "id": number})  # one that reads nothing holds this up
                 return await done
         finally:
             self._waiting.pop(number, None)
             self._parts.pop(number, None)
 
     async def say(self, frame: dict[str, Any]) -> None:
-        await self._send({"type": "websocket.send", "text": encode(frame).decode()})
+        await self.send({"type": "websocket.send", "text": encode(frame).decode()})
 
     async def say_bytes(self, number: int, data: bytes) -> None:
-        await self._send({"type": "websocket.send", "bytes": NUMBER.pack(number) + data})
+        await self.send({"type": "websocket.send", "bytes": NUMBER.pack(number) + data})
 
     def hear(self, message: Mapping[str, Any]) -> None:
         data = message.get("bytes")
@@ -127,15 +131,23 @@ class Link:
 
 
 class FarTerminal:
-    """A terminal of another host. The host sends no more than `WINDOW` bytes ahead of who reads."""
+    """A terminal of another host. The host sends no more than `WINDOW` bytes ahead of who reads.
+
+    One that sends far more is not believed: its terminal has ended.
+    """
 
     def __init__(self, link: Link, number: int) -> None:
         self._link, self.number = link, number
         self._output: asyncio.Queue[bytes] = asyncio.Queue()
-        self._read = 0
+        self._read = self._ahead = 0
 
     def show(self, data: bytes) -> None:
-        self._output.put_nowait(data)
+        self._ahead += len(data)
+        if self._ahead <= MOST_AHEAD:
+            self._output.put_nowait(data)
+        else:
+            self._link.forget(self.number)
+            self._output.put_nowait(b"")
 
     async def read(self) -> bytes:
         if self._read >= WINDOW // 4:
@@ -143,6 +155,7 @@ class FarTerminal:
             self._read = 0
         data = await self._output.get()
         self._read += len(data)
+        self._ahead -= len(data)
         return data
 
     async def write(self, data: bytes) -> None:
@@ -162,11 +175,12 @@ class Links:
 
     def __init__(
         self,
-        admit: Callable[[str], Awaitable[Grant]],
-        renew: Callable[[Grant], Awaitable[str]],
+        admit: Callable[[str], Awaitable[TokenGrant]],
+        renew: Callable[[TokenGrant], Awaitable[str]],
     ) -> None:
         self._admit, self._renew = admit, renew
         self._links: dict[str, Link] = {}
+        self._unanswered: Counter[tuple[str, str]] = Counter()  # questions of each member
 
     def has(self, host: str) -> bool:
         return host in self._links
@@ -176,10 +190,29 @@ class Links:
         fields = json.loads(dumps(changed(request)))
         frame = {"operation": operation.name, "actor": _who(actor), "request": fields}
         try:
-            answer = _answered(await self._links[host].ask(frame))
+            with self._one_of(actor):
+                text = await self._links[host].ask(frame)
         except (TimeoutError, KeyError):
             raise _mute(host) from None
-        return reader(operation.reply, strict=False)(answer)
+        return _answered(host, text, reader(operation.reply, strict=False))
+
+    @contextmanager
+    def _one_of(self, actor: Actor) -> Iterator[None]:
+        """Of a host that does not answer, each question is waited for."""
+        member = (actor.team, actor.name)
+        if self._unanswered[member] >= MOST_ASKED:
+            raise Refused(
+                f"{actor.name} waits for {MOST_ASKED} answers of other machines already.",
+                fix="Wait for these first.",
+                code="too_many_at_once",
+            )
+        self._unanswered[member] += 1
+        try:
+            yield
+        finally:
+            self._unanswered[member] -= 1
+            if not self._unanswered[member]:
+                del self._unanswered[member]
 
     async def sit(self, seat: Seat, actor: Actor, size: tuple[int, int]) -> SeatedAt:
         """At a terminal of that host, which checks and writes down who sits there."""
@@ -189,7 +222,7 @@ class Links:
         except (TimeoutError, KeyError):
             raise _mute(seat.host) from None
         try:
-            _answered(text)
+            _answered(seat.host, text, lambda answer: answer)
         except FleetError:
             await terminal.leave()
             raise
@@ -204,7 +237,10 @@ class Links:
             await _refuse(send, error)
             return
         host, link = grant.host, Link(send)
-        self._links[host] = link
+        older, self._links[host] = self._links.get(host), link
+        if older is not None:  # a machine has one: it lost that, or opens as many as it can
+            with suppress(Exception):  # it may have left
+                await _refuse(older.send, AGAIN)
         watching = asyncio.create_task(self._watch(link, token, grant, send))
         try:
             while (message := await receive())["type"] != "websocket.disconnect":
@@ -216,7 +252,7 @@ class Links:
             if self._links.get(host) is link:
                 del self._links[host]
 
-    async def _welcome(self, scope: Scope, receive: Receive) -> tuple[str, Grant]:
+    async def _welcome(self, scope: Scope, receive: Receive) -> tuple[str, TokenGrant]:
         async with asyncio.timeout(FIRST_SECONDS):
             message = await receive()
         frame = object_of((message.get("text") or "").encode())
@@ -232,7 +268,7 @@ class Links:
         scope["state"][GUEST].prove()
         return token, grant
 
-    async def _watch(self, link: Link, token: str, grant: Grant, send: Send) -> None:
+    async def _watch(self, link: Link, token: str, grant: TokenGrant, send: Send) -> None:
         """End the link when its token ends; before that, send another one."""
         while True:
             made = grant.at / 1e6
@@ -253,12 +289,22 @@ def _who(actor: Actor) -> dict[str, str]:
     return {"name": actor.name, "role": str(actor.role), "team": actor.team, "run": actor.run}
 
 
-def _answered(text: str) -> Any:
-    answer = json.loads(text)
-    if error := answer.get("error"):
+def _answered(host: str, text: str, read: Callable[[Any], Any]) -> Any:
+    """What that machine answered, as `read` reads it; raise the error that it answered with."""
+    try:
+        answer = json.loads(text)
+        error = answer.get("error")
+        if not error:
+            return read(answer["data"])
         kind = KINDS.get(error["status"], Unavailable)
-        raise kind(error["message"], fix=error["fix"], code=error["code"])
-    return answer["data"]
+        refused = kind(str(error["message"]), fix=str(error["fix"]), code=str(error["code"]))
+    except Exception:  # noqa: BLE001  # whatever is wrong with what another machine sends
+        raise Unavailable(
+            f"{host} answered something that this server does not understand.",
+            fix=f"Bring it this release: fleet host add {host}",
+            code="host_unclear",
+        ) from None
+    raise refused
 
 
 def _mute(host: str) -> Unavailable:

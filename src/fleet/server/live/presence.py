@@ -1,4 +1,4 @@
-"""Who is there, and who may not be any more: looked up seldom, asked for at every request."""
+"""Which tokens are revoked, which runs have ended, who is there: in memory, for every request asks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fleet.operations.team.revocations import all_of, revocation_of, revoke
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fleet.app.server_process import RevokedFile
+    from fleet.app.token_keys import RevokedFile
     from fleet.domain.access import Revocation
     from fleet.domain.event import Event
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
-    from fleet.server.tokens import Grant
+    from fleet.server.tokens import TokenGrant
     from fleet.server.writer import Writer
 
 TOKEN_TRUST_SECONDS = 1.0  # seconds for which an answer about a token is believed
@@ -49,8 +49,8 @@ class Revoked:
             stored = {revocation.key: revocation for revocation in all_of(store)}
             for revocation in self._home.read(store.now()).values():
                 self._add(revocation)
-                known = stored.get(revocation.key)
-                if known is None or known.before < revocation.before:
+                earlier = stored.get(revocation.key)
+                if earlier is None or earlier.before < revocation.before:
                     revoke(own, revocation)
             self.note([r for r in stored.values() if r.before > self._before.get(r.key, -1)])
         finally:
@@ -78,12 +78,12 @@ class Revoked:
         finally:
             store.close()
 
-    def __call__(self, grant: Grant) -> bool:
+    def __call__(self, grant: TokenGrant) -> bool:
         return is_ended(self._before, grant.ended_by, grant.at)
 
 
 class EndedRuns:
-    """Whether a run is over, as it was at most a second ago. One that is stays so."""
+    """Whether a run has ended, by an answer at most a second old. A run that has ended stays ended."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -101,13 +101,13 @@ class EndedRuns:
         return over
 
 
-class Presence:
-    """Has it written down who asks; nobody waits for that."""
+class PresenceNotes:
+    """Notes in the store who asks, at most once a minute each; no request waits for it."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, str], float] = {}
 
-    def note(self, context: Context, grant: Grant, writer: Writer) -> None:
+    def note(self, context: Context, grant: TokenGrant, writer: Writer) -> None:
         if grant.host:
             return  # a machine is no member of the team
         actor = grant.actor

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Operation
     from fleet.ports import SeatedAt
     from fleet.server.http.guard import Receive, Scope, Send
-    from fleet.server.tokens import Grant
+    from fleet.server.tokens import TokenGrant
 
 MAX_SEATS = 16  # people who sit at terminals
 FIRST_SECONDS = 5.0  # for the first frame
@@ -32,7 +32,7 @@ POLICY = 1008
 AUTH = 'The first frame is {"type": "auth", "token": "…", "run": "t-3"}.'
 
 
-class Gone(Exception):
+class SeatGone(Exception):
     """The other side has left, or the terminal has ended."""
 
 
@@ -45,7 +45,7 @@ class Seats:
 
     def __init__(
         self,
-        admit: Callable[[str], Awaitable[Grant]],
+        admit: Callable[[str], Awaitable[TokenGrant]],
         perform: Callable[[Operation, Actor, Any], Awaitable[Any]],
         here: Callable[[Sequence[str], tuple[int, int]], SeatedAt],
         there: Callable[[Seat, Actor, tuple[int, int]], Awaitable[SeatedAt]],
@@ -60,13 +60,13 @@ class Seats:
             token, terminal = await self._welcome(scope, receive)
         except TimeoutError:
             await _close(send, AUTH)
-        except Gone:
+        except SeatGone:
             return
         except (FleetError, HTTPException) as error:
             await _close(send, _sentence(error), getattr(error, "code", ""))
         else:
             try:
-                await _Seat(terminal, receive, send).sit(lambda: self._admit(token))
+                await _OpenSeat(terminal, receive, send).sit(lambda: self._admit(token))
             finally:
                 self._taken -= 1
 
@@ -81,7 +81,8 @@ class Seats:
         seat: Seat = await self._perform(find(AttachRun), grant.actor, AttachRun(run))
         if self._taken >= MAX_SEATS:  # last: a caller that waits for an answer has no seat yet
             raise Refused(
-                f"{MAX_SEATS} people sit at terminals, which is the limit.", fix="Try later."
+                f"{MAX_SEATS} terminals are open through this server, which is the limit.",
+                fix="Try later.",
             )
         self._taken += 1
         try:
@@ -93,7 +94,7 @@ class Seats:
             raise
 
 
-class _Seat:
+class _OpenSeat:
     def __init__(self, terminal: SeatedAt, receive: Receive, send: Send) -> None:
         self._terminal, self._receive, self._send = terminal, receive, send
 
@@ -101,7 +102,7 @@ class _Seat:
         """Until one of the three ends. Only its own client: the agent, and others at it, go on."""
         await self._send({"type": "websocket.send", "text": '{"type":"seated"}'})
         parts = [asyncio.create_task(p) for p in (self._show(), self._type(), _watch(check))]
-        why = "The terminal was left."
+        why = "The connection to the terminal ended."
         try:
             done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             for part in done:
@@ -143,7 +144,7 @@ async def _watch(check: Callable[[], Awaitable[object]]) -> None:
 async def _next(receive: Receive) -> Mapping[str, Any]:
     message: Mapping[str, Any] = await receive()
     if message["type"] == "websocket.disconnect":
-        raise Gone
+        raise SeatGone
     return message
 
 

@@ -1,4 +1,4 @@
-"""How frames come in on a WebSocket: few before it is known whose it is, and then not too fast."""
+"""Limits the frames of a WebSocket: few until the client has shown a token, then so many a second."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SocketWire(WSProtocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """What is over the budget stays where it is until it may be looked at."""
+        """Frames over the budget stay unread until the client may send more."""
         if self._later is not None:
             self.transport.pause_reading()
             return
@@ -113,7 +113,7 @@ class SocketWire(WSProtocol):
             self.transport.resume_reading()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """A caller that is not known is not waited for: it would go on sending meanwhile."""
+        """Close at once on a client without a token: it would go on sending while we waited for it."""
         closing = message["type"] == "websocket.close" and not self._guest.known
         if closing:
             self.read_paused = False  # nothing more is read

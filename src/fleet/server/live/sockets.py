@@ -22,7 +22,7 @@ from fleet.server.http.wire import TRANSPORT
 from fleet.server.live.feeds import FEEDS
 from fleet.server.live.frames import Wrap, view_of
 from fleet.server.live.sse import refuse_token_in, state_at
-from fleet.server.live.stream import Reader
+from fleet.server.live.stream import StreamReader
 from fleet.server.live.transcripts import Outputs
 from fleet.server.live.watches import Watches
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.ports import Store, Transcripts
     from fleet.server.http.guard import Receive, Scope, Send
-    from fleet.server.live.frames import Heard, View
+    from fleet.server.live.frames import EventForms, View
     from fleet.server.live.sse import State
-    from fleet.server.live.stream import Ending, Streams
+    from fleet.server.live.stream import ReaderEnd, Streams
     from fleet.server.live.watches import Perform
     from fleet.server.read_queue import Reads
-    from fleet.server.tokens import Grant
+    from fleet.server.tokens import TokenGrant
 
 TOPICS = 100  # of one socket
 MOST_SINCE = 3600  # seconds; who lacks more loads all
@@ -56,7 +56,7 @@ class Sockets:
     def __init__(
         self,
         streams: Streams,
-        admit: Callable[[str], Awaitable[Grant]],
+        admit: Callable[[str], Awaitable[TokenGrant]],
         state: State,
         reads: Reads,
         transcripts: Callable[[], Transcripts],
@@ -83,7 +83,7 @@ class Sockets:
         await _Talk(self, scope["state"], receive, send).run()
 
 
-class Gone(Exception):
+class SocketGone(Exception):
     """The other side has left."""
 
 
@@ -102,7 +102,7 @@ class _Talk:
             await self._welcome(frame)
         except TimeoutError:
             await self._close(POLICY, f"The socket did not authenticate in time. {AUTH}")
-        except (Gone, OSError):
+        except (SocketGone, OSError):
             return
         except (FleetError, HTTPException) as error:
             code = getattr(error, "code", "")
@@ -129,7 +129,7 @@ class _Talk:
         reading = await self._sockets.reads.do(_who(actor), lambda store: reader_of(store, actor))
         view = view_of(actor, Wrap.FRAMES, reading)
         view = view._replace(topics=frozenset((topic, number) for topic in topics))
-        reader = Reader(self._transport, view, token, number, self._last_words)
+        reader = StreamReader(self._transport, view, token, number, self._last_words)
         self._streams.admit(reader)
         try:
             uid = uid_of(actor.team, actor.name)
@@ -145,7 +145,7 @@ class _Talk:
             self._outputs.leave(reader)
             self._sockets.watches.leave(reader)
 
-    async def _talk(self, reader: Reader, actor: Actor) -> None:
+    async def _talk(self, reader: StreamReader, actor: Actor) -> None:
         while True:
             try:
                 frame = await self._heard()
@@ -159,7 +159,7 @@ class _Talk:
             except (FleetError, HTTPException) as error:
                 await self._error(error)
 
-    async def _answer(self, reader: Reader, actor: Actor, frame: Mapping[str, Any]) -> None:
+    async def _answer(self, reader: StreamReader, actor: Actor, frame: Mapping[str, Any]) -> None:
         match frame.get("type"):
             case "ping":
                 await self._say({"type": "pong"})
@@ -183,10 +183,10 @@ class _Talk:
             case other:
                 raise BadInput(
                     f"There is no frame '{str(other)[:60]}'.",
-                    fix="There are auth, subscribe, unsubscribe, watch, unwatch and ping.",
+                    fix="Send auth, subscribe, unsubscribe, watch, unwatch or ping.",
                 )
 
-    async def _watch(self, reader: Reader, actor: Actor, frame: Mapping[str, Any]) -> None:
+    async def _watch(self, reader: StreamReader, actor: Actor, frame: Mapping[str, Any]) -> None:
         kind, name = _watched(frame)
         watches = self._sockets.watches
         if kind == "rows":
@@ -196,7 +196,9 @@ class _Talk:
             await watches.watch(reader, actor, kind, name, _number(frame) or 0)
             await self._say({"type": "watching", kind: name})
 
-    async def _subscribe(self, reader: Reader, actor: Actor, frame: Mapping[str, Any]) -> None:
+    async def _subscribe(
+        self, reader: StreamReader, actor: Actor, frame: Mapping[str, Any]
+    ) -> None:
         """With `after`, what was said there since; then the answer; then what comes."""
         topic, after, uid = _topic(frame), _number(frame), frame.get("uid")
         if uid and uid != uid_of(actor.team, actor.name):
@@ -221,7 +223,7 @@ class _Talk:
             self._streams.resume(reader)
         await self._listen(reader, actor, topic)
 
-    async def _listen(self, reader: Reader, actor: Actor, topic: str) -> None:
+    async def _listen(self, reader: StreamReader, actor: Actor, topic: str) -> None:
         """Follow the transcript, if the topic is a task that the actor sees."""
 
         def is_seen(store: Store) -> bool:
@@ -241,7 +243,7 @@ class _Talk:
     async def _heard(self) -> dict[str, Any]:
         message = await self._receive()
         if message["type"] == "websocket.disconnect":
-            raise Gone
+            raise SocketGone
         text = message.get("text")
         if text is None:
             raise BadInput("Frames must be JSON text.", fix=AUTH, code="not_json")
@@ -264,7 +266,7 @@ class _Talk:
         await self._say({"type": "error", "message": frame, **more})
         await self._send({"type": "websocket.close", "code": number, "reason": frame[:60]})
 
-    async def _last_words(self, ending: Ending) -> None:
+    async def _last_words(self, ending: ReaderEnd) -> None:
         number = CODES.get(ending.code, POLICY)
         await self._close(number, ending.said, code=ending.code, after=ending.after)
 
@@ -283,8 +285,8 @@ def _check_hears(store: Store, actor: Actor, topic: str) -> None:
             raise NotFound(f"You have no chat '{topic[:60]}'.")
 
 
-def _new(heard: Heard, before: View, now: View) -> bool:
-    return bool(heard.topics) and now.hears(heard) and not before.hears(heard)
+def _new(heard: EventForms, before: View, after: View) -> bool:
+    return bool(heard.topics) and after.hears(heard) and not before.hears(heard)
 
 
 def _topic(frame: Mapping[str, Any]) -> str:

@@ -11,9 +11,10 @@ from starlette.responses import Response
 from fleet.domain.access import Permission, allow
 from fleet.domain.errors import BadInput
 from fleet.server.http.codec import encode
+from fleet.server.http.connections import GUEST
 from fleet.server.http.wire import TRANSPORT
 from fleet.server.live.frames import Wrap, view_of
-from fleet.server.live.stream import Reader, newest_in
+from fleet.server.live.stream import StreamReader, newest_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.ports import Store
     from fleet.server.http.guard import Receive, Scope, Send
-    from fleet.server.live.stream import Ending, Streams
-    from fleet.server.tokens import Grant
+    from fleet.server.live.stream import ReaderEnd, Streams
+    from fleet.server.tokens import TokenGrant
 
     State = Callable[[Store, Actor], dict[str, Any]]
 
@@ -42,7 +43,7 @@ class EventStream:
     def __init__(
         self,
         streams: Streams,
-        grant: Callable[[Request], Awaitable[tuple[str, Grant]]],
+        grant: Callable[[Request], Awaitable[tuple[str, TokenGrant]]],
         state: State,
     ) -> None:
         self._streams, self._grant, self._state = streams, grant, state
@@ -58,18 +59,19 @@ class EventStream:
             await Response(b"", headers=HEADERS)(scope, receive, send)
             return
         with self._streams.one_of(actor):
+            scope["state"][GUEST].paced = True
             number = await self._streams.start_of(after)
             opening = {} if after is not None else await state_at(self._streams, self._state, actor)
             headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             wrap = Wrap.CHUNKS if scope["http_version"] != "1.0" else Wrap.PLAIN
-            reader = Reader(
+            reader = StreamReader(
                 scope["state"][TRANSPORT], view_of(actor, wrap), token,
                 opening.get("number", number), _last_words(send), wrap(b": still here\n\n"),
             )  # fmt: skip
             await self._read(reader, opening, receive)
 
-    async def _read(self, reader: Reader, opening: dict[str, Any], receive: Receive) -> None:
+    async def _read(self, reader: StreamReader, opening: dict[str, Any], receive: Receive) -> None:
         ready = b"retry: 1000\nid: %d\nevent: ready\ndata: %b\n\n"
         self._streams.admit(reader)
         try:
@@ -81,8 +83,8 @@ class EventStream:
             self._streams.leave(reader)
 
 
-def _last_words(send: Send) -> Callable[[Ending], Any]:
-    async def say(ending: Ending) -> None:
+def _last_words(send: Send) -> Callable[[ReaderEnd], Any]:
+    async def say(ending: ReaderEnd) -> None:
         fields = {"code": ending.code, "message": ending.said, "after": ending.after}
         body = b"event: ended\ndata: %b\n\n" % encode(fields)
         await send({"type": "http.response.body", "body": body, "more_body": False})

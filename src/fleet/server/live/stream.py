@@ -9,7 +9,6 @@ what it saw last.
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections import Counter, defaultdict
 from contextlib import contextmanager, suppress
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError, Forbidden, Refused
-from fleet.server.live.frames import Heard, Wrap, team_in
+from fleet.server.live.frames import EventForms, Wrap, team_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
@@ -33,7 +32,6 @@ BATCH = 500
 TICK = 1.0  # seconds between looks at who is still welcome
 QUIET = 15.0  # seconds without a word before a sign of life
 MOST_BUFFERED = 256 << 10  # bytes that wait for a reader before it is too slow
-IN_KERNEL = 128 << 10  # and those that the kernel holds, which would be megabytes
 GRACE = 3.0  # seconds for last words
 PACE = 10.0  # seconds in which a reader must have taken most of what is held for it
 STREAMS = "streams"  # for whom it is read
@@ -41,7 +39,7 @@ RECENT = 2000  # events that are kept encoded while a client reads
 EACH = 100  # streams of one member
 
 
-class Ending(NamedTuple):
+class ReaderEnd(NamedTuple):
     """Why a reader is let go. `after`: the last event that it was sent."""
 
     code: str
@@ -49,21 +47,21 @@ class Ending(NamedTuple):
     after: int = 0
 
 
-SLOW = Ending("slow_reader", "You read too slowly. Reconnect with `after`; no event is lost.")
-STOPPING = Ending(
+SLOW = ReaderEnd("slow_reader", "You read too slowly. Reconnect with `after`; no event is lost.")
+STOPPING = ReaderEnd(
     "stopping", "The server is shutting down. Reconnect with `after`; no event is lost."
 )
 
 
 @dataclass(eq=False, slots=True)
-class Reader:
+class StreamReader:
     """`number`: of the last event it was sent. `finish` says the last words, waiting for room."""
 
     transport: asyncio.Transport
     view: View
     token: str
     number: int
-    finish: Callable[[Ending], Awaitable[None]]
+    finish: Callable[[ReaderEnd], Awaitable[None]]
     alive: bytes = b""  # a sign of life, where the protocol has none of its own
     spoke: float = field(default_factory=time.monotonic)
     ending: bool = False
@@ -90,16 +88,16 @@ class Streams:
         self._check: Callable[[str], object] = lambda _: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._number = 0  # of the last event that all in `_views` were sent
-        self._views: dict[View, set[Reader]] = defaultdict(set)
-        self._all: set[Reader] = set()
+        self._views: dict[View, set[StreamReader]] = defaultdict(set)
+        self._all: set[StreamReader] = set()
         self.each = EACH
         self._open: Counter[tuple[str, str]] = Counter()  # of each member
-        self._recent: dict[int, Heard] = {}
+        self._recent: dict[int, EventForms] = {}
         self._tasks: set[asyncio.Future[None]] = set()
         self._ticking: asyncio.TimerHandle | None = None
         self._woken = self._over = False
         self.pace = PACE
-        self.saw: Callable[[list[Heard]], object] = lambda _: None  # is told of events, too
+        self.saw: Callable[[list[EventForms]], object] = lambda _: None  # is told of events, too
 
     def __len__(self) -> int:
         return len(self._all)
@@ -173,25 +171,22 @@ class Streams:
             )
         return newest if after is None else after
 
-    def admit(self, reader: Reader) -> None:
+    def admit(self, reader: StreamReader) -> None:
         """It is known from here on, and let go when its token ends; `follow` lets it hear."""
-        connection = reader.transport.get_extra_info("socket")
-        if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, IN_KERNEL)
         self._all.add(reader)
         if self._over:
             self.let_go(reader, STOPPING)
 
-    async def join(self, reader: Reader) -> None:
+    async def join(self, reader: StreamReader) -> None:
         """In its turn; a store that fails meanwhile ends it."""
         async with reader.turn:
             await self.room(reader)
             try:
                 await self.follow(reader)
             except FleetError as error:
-                self.let_go(reader, Ending(error.code, error.public or error.message))
+                self.let_go(reader, ReaderEnd(error.code, error.public or error.message))
 
-    async def follow(self, reader: Reader) -> None:
+    async def follow(self, reader: StreamReader) -> None:
         """Send what it has not seen yet; from then on it hears with all others."""
         while not reader.ending and not reader.transport.is_closing():
             await self._look()
@@ -201,7 +196,9 @@ class Streams:
                 return
             await self.room(reader)
 
-    async def replay(self, reader: Reader, after: int, wanted: Callable[[Heard], bool]) -> None:
+    async def replay(
+        self, reader: StreamReader, after: int, wanted: Callable[[EventForms], bool]
+    ) -> None:
         """What it was not sent of the past, up to where it is."""
         while after < reader.number and not reader.ending:
             some = await self._events(after, reader.number)
@@ -211,38 +208,38 @@ class Streams:
             reader.write(b"".join(reader.view.frame(heard) for heard in some if wanted(heard)))
             await self.room(reader)
 
-    def pause(self, reader: Reader) -> None:
+    def pause(self, reader: StreamReader) -> None:
         """It hears nothing until it is to `follow` again."""
         readers = self._views.get(reader.view, set())
         readers.discard(reader)
         if not readers:
             self._views.pop(reader.view, None)
 
-    def refile(self, reader: Reader, view: View) -> None:
+    def refile(self, reader: StreamReader, view: View) -> None:
         hears = reader in self._views.get(reader.view, ())
         self.pause(reader)
         reader.view = view
         if hears:
             self._views[view].add(reader)
 
-    def resume(self, reader: Reader) -> None:
+    def resume(self, reader: StreamReader) -> None:
         """Beside whoever asks, once its turn has come."""
         self._beside(self.join(reader))
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: StreamReader) -> None:
         reader.ending = True
         self.pause(reader)
         self._all.discard(reader)
         if not self._all:
             self._recent.clear()
 
-    def let_go(self, reader: Reader, ending: Ending) -> None:
+    def let_go(self, reader: StreamReader, ending: ReaderEnd) -> None:
         if reader.ending:
             return
         self.leave(reader)
         self._beside(_finish(reader, ending._replace(after=reader.number)))
 
-    async def room(self, reader: Reader) -> None:
+    async def room(self, reader: StreamReader) -> None:
         """Wait until it has read most of what it was sent; who reads too slowly is let go."""
         await asyncio.sleep(0)
         transport, end = reader.transport, time.monotonic() + self.pace
@@ -301,14 +298,14 @@ class Streams:
         self._take(some)
         return bool(some)
 
-    def _whole(self, store: Store, after: int) -> list[Heard]:
+    def _whole(self, store: Store, after: int) -> list[EventForms]:
         """In a thread: each with all that the store knows of it."""
         some = [self._heard(event, store) for event in store.events(after=after, limit=BATCH)]
         for heard in some:
             _ = heard.topics, heard.sse, heard.frame, heard.full_frame
         return some
 
-    def _take(self, some: list[Heard]) -> None:
+    def _take(self, some: list[EventForms]) -> None:
         if not some:
             return
         self._number = some[-1].number
@@ -318,7 +315,7 @@ class Streams:
         if len(some) == BATCH and self._loop is not None:
             self._loop.call_soon(self._wake)
 
-    def _hand_out(self, frame: bytes, readers: Iterable[Reader]) -> None:
+    def _hand_out(self, frame: bytes, readers: Iterable[StreamReader]) -> None:
         number, now = self._number, time.monotonic()
         for reader in readers:
             transport = reader.transport
@@ -331,12 +328,12 @@ class Streams:
                 transport.write(frame)
                 reader.spoke = now
 
-    def _send(self, reader: Reader, some: list[Heard]) -> None:
+    def _send(self, reader: StreamReader, some: list[EventForms]) -> None:
         if some:
             reader.write(reader.view.said(some))
             reader.number = some[-1].number
 
-    async def _events(self, after: int, until: int) -> list[Heard]:
+    async def _events(self, after: int, until: int) -> list[EventForms]:
         """At most a batch of them."""
         if after >= until:
             return []
@@ -347,14 +344,14 @@ class Streams:
             some = [self._heard(event, store) for event in store.events(after=after, limit=BATCH)]
         return [heard for heard in some if heard.number <= until]
 
-    def _heard(self, event: Event, store: Store) -> Heard:
-        known = self._recent.get(event.number)
-        if known is None:
+    def _heard(self, event: Event, store: Store) -> EventForms:
+        forms = self._recent.get(event.number)
+        if forms is None:
             if len(self._recent) >= RECENT:
                 self._recent.clear()
-            known = Heard(event, team_in(event, self._team_of), store, self._frame_of)
-            self._recent[event.number] = known
-        return known
+            forms = EventForms(event, team_in(event, self._team_of), store, self._frame_of)
+            self._recent[event.number] = forms
+        return forms
 
     def _tick(self) -> None:
         if self._loop is None or self._over:
@@ -382,7 +379,7 @@ class Streams:
     def _let_go_of(self, refused: dict[str, Forbidden]) -> None:
         for reader in tuple(self._all) if refused else ():
             if (error := refused.get(reader.token)) is not None:
-                self.let_go(reader, Ending(error.code, error.message))
+                self.let_go(reader, ReaderEnd(error.code, error.message))
 
 
 def newest_in(store: Store) -> int:
@@ -409,7 +406,7 @@ def _refused(tokens: set[str], check: Callable[[str], object]) -> dict[str, Forb
     return refused
 
 
-async def _finish(reader: Reader, ending: Ending) -> None:
+async def _finish(reader: StreamReader, ending: ReaderEnd) -> None:
     """Last words, for who reads them. Who does not is cut off: it would be held for ever."""
     transport = reader.transport
     with suppress(OSError, TimeoutError):

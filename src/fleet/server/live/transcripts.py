@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.message import Message
     from fleet.ports import Chunk, Store, Transcripts
-    from fleet.server.live.stream import Reader
+    from fleet.server.live.stream import StreamReader
     from fleet.server.read_queue import Reads
 
 EVERY = 0.5  # seconds between two looks
@@ -26,12 +26,12 @@ MAX_FRAME_BYTES = 64 << 10  # bytes in one frame, about
 
 
 @dataclass
-class _Watched:
+class _WatchedTranscript:
     """`offset` None: what was said before is not for them."""
 
     run: str = ""
     offset: int | None = None
-    readers: set[Reader] = field(default_factory=set)
+    readers: set[StreamReader] = field(default_factory=set)
 
 
 class Outputs:
@@ -39,10 +39,10 @@ class Outputs:
 
     def __init__(self, reads: Reads, transcripts: Callable[[], Transcripts]) -> None:
         self._reads, self._transcripts = reads, transcripts
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, _WatchedTranscript] = {}
         self._going: asyncio.Task[None] | None = None
 
-    async def listen(self, reader: Reader, topic: str) -> None:
+    async def listen(self, reader: StreamReader, topic: str) -> None:
         """Nothing comes of it unless that is a task."""
         try:
             run = await self._reads.do(STREAMS, lambda store: store.task(topic).run_id)
@@ -50,11 +50,11 @@ class Outputs:
             return
         if reader.ending:  # it left meanwhile
             return
-        self._watched.setdefault(topic, _Watched(run)).readers.add(reader)
+        self._watched.setdefault(topic, _WatchedTranscript(run)).readers.add(reader)
         if self._going is None or self._going.done():
             self._going = asyncio.create_task(self._go())
 
-    def leave(self, reader: Reader, topic: str = "") -> None:
+    def leave(self, reader: StreamReader, topic: str = "") -> None:
         """One topic, or all."""
         for name in [topic] if topic else list(self._watched):
             watched = self._watched.get(name)
@@ -70,7 +70,7 @@ class Outputs:
                     await self._look(task, watched)
             await asyncio.sleep(EVERY)
 
-    async def _look(self, task: str, watched: _Watched) -> None:
+    async def _look(self, task: str, watched: _WatchedTranscript) -> None:
         run, final = await self._reads.do(STREAMS, lambda store: _run_of(store, task))
         if run != watched.run:
             watched.run, watched.offset = run, 0
@@ -85,7 +85,7 @@ class Outputs:
             watched.offset = chunk.offset
 
     def _tell(
-        self, task: str, chunk: Chunk, watched: _Watched, messages: Sequence[Message]
+        self, task: str, chunk: Chunk, watched: _WatchedTranscript, messages: Sequence[Message]
     ) -> None:
         """To each what it may read of it: the messages to the agent are not for everyone."""
         frames: dict[tuple[str, ...], bytes] = {}

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from fleet.domain.errors import FleetError, Refused
 from fleet.operations.catalogue import find
-from fleet.operations.insight.said import ReadSaid
+from fleet.operations.insight.conversation import ReadSaid
 from fleet.operations.tasks.list import ListTasks
 from fleet.operations.tasks.transcript import ReadScreen
 from fleet.server.http.codec import encode, outside
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Operation
     from fleet.ports import Store
-    from fleet.server.live.frames import Heard
-    from fleet.server.live.stream import Reader, Streams
+    from fleet.server.live.frames import EventForms
+    from fleet.server.live.stream import StreamReader, Streams
 
     Perform = Callable[[Operation, Actor, Any], Awaitable[Any]]
 
@@ -50,7 +50,7 @@ TROUBLE = (FleetError, OSError, HTTPException)
 class Watcher:
     """One socket. `lines`: the last line it has of each run; `screens`, `feeds`: the frame it has of each."""
 
-    reader: Reader
+    reader: StreamReader
     actor: Actor
     rows: bool = False
     missed: bool = False  # it was too slow for some rows
@@ -72,14 +72,16 @@ class Watches:
 
     def __init__(self, streams: Streams, perform: Perform) -> None:
         self._streams, self._perform = streams, perform
-        self._watchers: dict[Reader, Watcher] = {}
+        self._watchers: dict[StreamReader, Watcher] = {}
         self._changed: dict[str, str | None] = {}  # tasks, and their teams
         self._progress: dict[str, int] = {}  # when each live run was heard, as everybody knows
         self._going: asyncio.Task[None] | None = None
         self._feeds = Feeds(perform)
         streams.saw = self._saw
 
-    async def watch(self, reader: Reader, actor: Actor, kind: str, name: str, after: int) -> None:
+    async def watch(
+        self, reader: StreamReader, actor: Actor, kind: str, name: str, after: int
+    ) -> None:
         """Raise what the operation behind it raises, if the actor may not see that."""
         watcher = self._watchers.get(reader) or Watcher(reader, actor)
         if kind in FEEDS:
@@ -94,7 +96,7 @@ class Watches:
             watcher.screens[screen.run] = b""
         self._begin(watcher)
 
-    async def watch_rows(self, reader: Reader, actor: Actor, since: int) -> int:
+    async def watch_rows(self, reader: StreamReader, actor: Actor, since: int) -> int:
         """Tasks as they change, first those of the last `since` seconds; how many those are.
 
         A page that loads its rows while its socket connects lacks what changed in between.
@@ -121,7 +123,7 @@ class Watches:
         if self._going is None or self._going.done():
             self._going = asyncio.create_task(self._go())
 
-    def unwatch(self, reader: Reader, kind: str, name: str) -> None:
+    def unwatch(self, reader: StreamReader, kind: str, name: str) -> None:
         watcher = self._watchers.get(reader)
         if watcher is None:
             return
@@ -134,14 +136,14 @@ class Watches:
         if watcher.idle:
             self.leave(reader)
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: StreamReader) -> None:
         self._watchers.pop(reader, None)
 
     def _room(self, known: dict[str, Any], name: str) -> None:
         if name not in known and len(known) >= EACH:
             raise Refused(f"A socket watches at most {EACH} of these.", fix="Unwatch one first.")
 
-    def _saw(self, some: Sequence[Heard]) -> None:
+    def _saw(self, some: Sequence[EventForms]) -> None:
         if self._watchers:
             self._changed.update(
                 (heard.event.task, heard.team) for heard in some if heard.event.task
@@ -164,7 +166,7 @@ class Watches:
                     await self._note_progress()
                 if now - looked >= EVERY:
                     looked = now
-                    await self._tell_said()
+                    await self._send_conversation()
                     await self._tell_screens()
             with suppress(*TROUBLE):
                 await self._feeds.tell(tuple(self._watchers.values()))
@@ -224,7 +226,7 @@ class Watches:
                 self._changed.setdefault(task, team)
         self._progress = {run: at for run, (at, _, _) in heard.items()}
 
-    async def _tell_said(self) -> None:
+    async def _send_conversation(self) -> None:
         groups: dict[Any, list[Watcher]] = defaultdict(list)
         for watcher in self._watchers.values():
             view = watcher.reader.view

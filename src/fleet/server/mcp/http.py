@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import Response
 
-from fleet.server.http.codec import DECODER, encode
+from fleet.server.http.codec import encode, json_of
 from fleet.server.http.problem import TYPE, problem
 from fleet.server.mcp.protocol import (
     BAD_JSON,
@@ -17,7 +17,7 @@ from fleet.server.mcp.protocol import (
     failure,
     is_message,
 )
-from fleet.server.mcp.tool_steps import Who
+from fleet.server.mcp.tool_steps import ToolCaller
 from fleet.server.mcp.tools import run_tool
 
 if TYPE_CHECKING:
@@ -49,14 +49,14 @@ class Mcp:
     async def __call__(self, request: Request) -> Response:
         actor = await self._who(request)
         if request.method != "POST":
-            return _only_asked()
+            return _no_stream()
         version = request.headers.get("mcp-protocol-version", VERSIONS[0])
         if version not in VERSIONS:
             known = ", ".join(VERSIONS)
             message = f"This server does not speak MCP {version[:30]}, but {known}."
             return Response(failure(None, BAD_REQUEST, message), 400, media_type=JSON)
         try:
-            message = DECODER.decode(await request.body())
+            message = json_of(await request.body())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             error = failure(None, BAD_JSON, "The body is not JSON.")
             return Response(error, 400, media_type=JSON)
@@ -66,13 +66,13 @@ class Mcp:
         return Response(reply, 200 if is_message(message) else 400, media_type=JSON)
 
     async def call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> ToolReply:
-        reply = await run_tool(self._perform, Who(actor, self._directory), name, given)
+        reply = await run_tool(self._perform, ToolCaller(actor, self._directory), name, given)
         if reply.failed and reply.data:
             self._failed(name, reply.data["code"])
         return reply
 
 
-def _only_asked() -> Response:
+def _no_stream() -> Response:
     """We begin no talk: a stream that nothing is ever said on would hold up the end of the server."""
     body = problem(
         405,

@@ -82,9 +82,9 @@ def _success(number: Any, result: Any) -> bytes:
     return ENCODER.encode({"jsonrpc": "2.0", "id": number, "result": result})
 
 
-def _greeting(wanted: str) -> dict[str, Any]:
+def _greeting(version: str) -> dict[str, Any]:
     return {
-        "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+        "protocolVersion": version if version in VERSIONS else VERSIONS[0],
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "fleet", "title": "Fleet", "version": __version__},
         "instructions": ABOUT,

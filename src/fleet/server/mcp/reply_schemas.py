@@ -23,15 +23,15 @@ SPOKEN_OF = ("title", "default")  # they say nothing that a validator needs
 
 def output_schema(tool: Tool) -> dict[str, Any]:
     """Of the structured content of a call that did not fail; it stands by itself."""
-    known = _schemas()
-    replies = [known.replies[name] for name in tool.operations]
+    schemas = _schemas()
+    replies = [schemas.replies[name] for name in tool.operations]
     data = _by_key(tool.keys, replies) if tool.keys else _any_of(replies)
-    needed = known.records_of(data)
+    needed = schemas.records_of(data)
     return {
         "type": "object",
         "properties": {"data": data},
         "required": ["data"],
-        **({"$defs": {name: known.records[name] for name in sorted(needed)}} if needed else {}),
+        **({"$defs": {name: schemas.records[name] for name in sorted(needed)}} if needed else {}),
     }
 
 
@@ -79,13 +79,15 @@ def _short(schema: Any) -> Any:
         return [_short(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        word: {name: _short(field) for name, field in part.items()}
-        if word == "properties"
-        else _short(part)
-        for word, part in schema.items()
-        if word not in SPOKEN_OF
-    }
+    return {word: _short_part(word, part) for word, part in schema.items() if word not in SPOKEN_OF}
+
+
+def _short_part(word: str, part: Any) -> Any:
+    if word == "properties":
+        return {name: _short(field) for name, field in part.items()}
+    if word == "description":
+        return " ".join(part.split())  # a docstring is indented
+    return _short(part)
 
 
 def _named_in(schema: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from fleet.app import App
 from fleet.client import LocalClient
 from fleet.operations.team.members import BeSeen
 from fleet.server.mcp.protocol import answer
-from fleet.server.mcp.tool_steps import Who
+from fleet.server.mcp.tool_steps import ToolCaller
 from fleet.server.mcp.tools import run_tool
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet.server.mcp.tools import ToolReply
 
 
-class Here:
+class LocalTools:
     """To be made and used in one thread: the store is that thread's."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Here:
         return _finished(answer(request, self._actor, self._call))
 
     async def _call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> ToolReply:
-        return await run_tool(self._perform, Who(actor, self._directory), name, given)
+        return await run_tool(self._perform, ToolCaller(actor, self._directory), name, given)
 
     async def _perform(self, _operation: Operation, _actor: Actor, request: Any) -> Any:
         if not self._seen:

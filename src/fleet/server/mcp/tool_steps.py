@@ -16,18 +16,17 @@ if TYPE_CHECKING:
 
     Arguments = Mapping[str, Any]
 
-TREE = {"handle": "task"}
 SPEC = ("agent", "coder", "model", "priority", "branch", "review", "assignee")
 
 
-class Who(NamedTuple):
+class ToolCaller(NamedTuple):
     """Who calls a tool, and where whoever does not say works."""
 
     actor: Actor
     directory: str = ""
 
 
-class Step(NamedTuple):
+class ToolStep(NamedTuple):
     """One operation with its fields; `key` is what its reply is called, if there are several."""
 
     operation: str
@@ -35,40 +34,40 @@ class Step(NamedTuple):
     key: str = ""
 
 
-def say(operation: str, **names: str) -> Callable[[Who, Arguments], list[Step]]:
+def say(operation: str, **names: str) -> Callable[[ToolCaller, Arguments], list[ToolStep]]:
     """What is given, under the operation's own names for it."""
 
-    def steps(_who: Who, given: Arguments) -> list[Step]:
-        return [Step(operation, {names.get(key, key): value for key, value in given.items()})]
+    def steps(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
+        return [ToolStep(operation, {names.get(key, key): value for key, value in given.items()})]
 
     return steps
 
 
-def status(_who: Who, _given: Arguments) -> list[Step]:
+def status(_who: ToolCaller, _given: Arguments) -> list[ToolStep]:
     return [
-        Step("member.list", {}, "members"),
-        Step("agent.list", {"limit": 50}, "workers"),
-        Step("task.list", {"limit": 20}, "tasks"),
-        Step("message.questions", {"limit": 20}, "questions"),
+        ToolStep("member.list", {}, "members"),
+        ToolStep("agent.list", {"limit": 50}, "workers"),
+        ToolStep("task.list", {"limit": 20}, "tasks"),
+        ToolStep("message.questions", {"limit": 20}, "questions"),
     ]
 
 
-def tasks(who: Who, given: Arguments) -> list[Step]:
+def tasks(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     match given.get("filter", "all"):
         case "mine":
-            return [Step("task.issues", {"assignee": who.actor.name})]
+            return [ToolStep("task.issues", {"assignee": who.actor.name})]
         case "unassigned":
-            return [Step("task.ready", {})]
-    return [Step("task.list", {})]
+            return [ToolStep("task.ready", {})]
+    return [ToolStep("task.list", {})]
 
 
-def assign(who: Who, given: Arguments) -> list[Step]:
+def assign(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     spec = {"assignee": given["agent"], "cwd": who.directory}
     prompt = given.get("description", "")
-    return [Step("task.add", {"title": given["task"], "prompt": prompt, **_there(who, spec)})]
+    return [ToolStep("task.add", {"title": given["task"], "prompt": prompt, **_there(who, spec)})]
 
 
-def add_all(who: Who, given: Arguments) -> list[Step]:
+def add_all(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     """Each task has its fields and those of its `spec` side by side."""
     tasks = []
     for task in given["tasks"]:
@@ -79,36 +78,36 @@ def add_all(who: Who, given: Arguments) -> list[Step]:
         spec = {"cwd": who.directory} | {key: task[key] for key in SPEC if key in task}
         rest = {key: value for key, value in task.items() if key not in SPEC}
         tasks.append({**_there(who, spec), **rest})
-    return [Step("task.add_all", {"tasks": tasks, "again": given.get("again", False)})]
+    return [ToolStep("task.add_all", {"tasks": tasks, "again": given.get("again", False)})]
 
 
-def spawn(who: Who, given: Arguments) -> list[Step]:
+def spawn(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     handle = given["handle"]
     fields = {"handle": handle, "prompt": given.get("prompt") or handle}
     fields |= {name: given[name] for name in ("model", "role") if name in given}
-    return [Step("agent.spawn", fields | {"cwd": given.get("workingDir") or who.directory})]
+    return [ToolStep("agent.spawn", fields | {"cwd": given.get("workingDir") or who.directory})]
 
 
-def spawn_request(who: Who, given: Arguments) -> list[Step]:
+def spawn_request(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     fields = {"handle": "", "prompt": given["task"], "cwd": who.directory}
     fields |= {"kind": given["agent_type"], "swarm": given.get("swarm_id", "")}
     fields |= {"priority": PRIORITIES.index(given.get("priority", "normal"))}
-    return [Step("agent.spawn", fields | {"after": given.get("depends_on", [])})]
+    return [ToolStep("agent.spawn", fields | {"after": given.get("depends_on", [])})]
 
 
-def _there(who: Who, spec: dict[str, Any]) -> dict[str, Any]:
+def _there(who: ToolCaller, spec: dict[str, Any]) -> dict[str, Any]:
     """In the project of the server, unless it is somewhere else."""
     below = spec["cwd"] == who.directory or spec["cwd"].startswith(f"{who.directory}/")
     return {"spec": spec, "project": who.directory if below else spec["cwd"]}
 
 
-def spawn_status(_who: Who, given: Arguments) -> list[Step]:
+def spawn_status(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     if given.get("request_id"):
-        return [Step("task.show", {"task": given["request_id"]})]
-    return [Step("task.list", {})]
+        return [ToolStep("task.show", {"task": given["request_id"]})]
+    return [ToolStep("task.list", {})]
 
 
-def post(who: Who, given: Arguments) -> list[Step]:
+def post(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     fields = {
         "task": given.get("swarm_id") or who.actor.task,
         "type": given["message_type"],
@@ -116,68 +115,61 @@ def post(who: Who, given: Arguments) -> list[Step]:
         "to": given.get("target_handle", ""),
         "priority": given.get("priority", "normal"),
     }
-    return [Step("board.post", fields)]
+    return [ToolStep("board.post", fields)]
 
 
-def read_board(who: Who, given: Arguments) -> list[Step]:
+def read_board(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     names = {"swarm_id": "task", "message_type": "type", "unread_only": "unread"}
     fields = {"task": who.actor.task} | {names.get(k, k): v for k, v in given.items()}
-    return [Step("board.read", fields)]
+    return [ToolStep("board.read", fields)]
 
 
-def archive(_who: Who, given: Arguments) -> list[Step]:
+def archive(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     fields: dict[str, Any] = {"posts": given.get("message_ids", [])}
     fields |= {"task": given.get("swarm_id", "")}
     return [
-        Step("board.archive", fields | {"older_than": int(given.get("max_age_hours", 0) * 3600)})
+        ToolStep(
+            "board.archive", fields | {"older_than": int(given.get("max_age_hours", 0) * 3600)}
+        )
     ]
 
 
-def checkpoint(_who: Who, given: Arguments) -> list[Step]:
+def checkpoint(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     summary = {key: value for key, value in given.items() if key != "to_handle"}
     done = summary.pop("done_this_session", [])
     summary["done"] = [each if isinstance(each, dict) else {"task": each} for each in done]
-    return [Step("checkpoint.save", {"summary": summary, "to": given.get("to_handle", "")})]
+    return [ToolStep("checkpoint.save", {"summary": summary, "to": given.get("to_handle", "")})]
 
 
-def load(_who: Who, given: Arguments) -> list[Step]:
+def load(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     if given.get("checkpoint_id"):
-        return [Step("checkpoint.load", {"checkpoint": str(given["checkpoint_id"])})]
-    return [Step("checkpoint.latest", {})]
+        return [ToolStep("checkpoint.load", {"checkpoint": str(given["checkpoint_id"])})]
+    return [ToolStep("checkpoint.latest", {})]
 
 
-def swarms(_who: Who, given: Arguments) -> list[Step]:
+def swarms(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     if given.get("swarm_id"):
-        return [Step("swarm.show", {"swarm": given["swarm_id"]})]
-    return [Step("swarm.list", {})]
+        return [ToolStep("swarm.show", {"swarm": given["swarm_id"]})]
+    return [ToolStep("swarm.list", {})]
 
 
-def directive(_who: Who, given: Arguments) -> list[Step]:
+def directive(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     fields = {"task": given["swarm_id"], "type": "directive"}
     fields |= {"payload": {"directive": given["directive"]}}
-    return [Step("board.post", fields | {"priority": given.get("priority", "normal")})]
+    return [ToolStep("board.post", fields | {"priority": given.get("priority", "normal")})]
 
 
-def kill(_who: Who, given: Arguments) -> list[Step]:
+def kill(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     """Always gracefully: whoever asks for less gets no less."""
-    return [Step("swarm.kill", {"swarm": given["swarm_id"]})]
+    return [ToolStep("swarm.kill", {"swarm": given["swarm_id"]})]
 
 
-def mail(_who: Who, given: Arguments) -> list[Step]:
+def mail(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     unread = given.get("filter", "unread") == "unread"
-    return [Step("mail.take" if given.get("mark_read") else "mail.list", {"unread": unread})]
+    return [ToolStep("mail.take" if given.get("mark_read") else "mail.list", {"unread": unread})]
 
 
-def tree(operation: str) -> Callable[[Who, Arguments], list[Step]]:
-    """Somebody's worktree, by their handle; of a run, its own."""
-
-    def steps(_who: Who, given: Arguments) -> list[Step]:
-        return [Step(operation, {TREE.get(key, key): value for key, value in given.items()})]
-
-    return steps
-
-
-def handoff(_who: Who, given: Arguments) -> list[Step]:
+def handoff(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
     """What has no place of its own in a checkpoint is said as it is."""
     context = dict(given["context"])
     summary = {
@@ -188,10 +180,11 @@ def handoff(_who: Who, given: Arguments) -> list[Step]:
             summary[key] = context.pop(key)
     rest = json.dumps(context, ensure_ascii=False) if context else ""
     goal = summary.get("goal") or "Handed over"
-    now = "\n".join(part for part in (summary.get("now", ""), rest) if part) or goal
+    state = "\n".join(part for part in (summary.get("now", ""), rest) if part) or goal
     return [
-        Step(
-            "checkpoint.save", {"summary": {**summary, "goal": goal, "now": now}, "to": given["to"]}
+        ToolStep(
+            "checkpoint.save",
+            {"summary": {**summary, "goal": goal, "now": state}, "to": given["to"]},
         )
     ]
 
@@ -200,18 +193,18 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def own(operation: str, **names: str) -> Callable[[Who, Arguments], list[Step]]:
+def own(operation: str, **names: str) -> Callable[[ToolCaller, Arguments], list[ToolStep]]:
     """About the task that the run works on."""
 
-    def steps(who: Who, given: Arguments) -> list[Step]:
+    def steps(who: ToolCaller, given: Arguments) -> list[ToolStep]:
         if not who.actor.task:
             raise BadInput("Only a running agent has a task of its own.", fix="Use team_tasks.")
         fields = {names.get(key, key): value for key, value in given.items()}
-        return [Step(operation, {"task": who.actor.task, **fields})]
+        return [ToolStep(operation, {"task": who.actor.task, **fields})]
 
     return steps
 
 
-def ask(who: Who, given: Arguments) -> list[Step]:
+def ask(who: ToolCaller, given: Arguments) -> list[ToolStep]:
     (step,) = own("message.ask", question="text")(who, given)
     return [step._replace(fields={**step.fields, "park": True})]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Operation
-    from fleet.server.mcp.tool_steps import Step, Who
+    from fleet.server.mcp.tool_steps import ToolCaller, ToolStep
     from fleet.server.mcp.tool_table import Tool
 
     Perform = Callable[[Operation, Actor, Any], Awaitable[Any]]
@@ -31,7 +31,9 @@ class ToolReply(NamedTuple):
     failed: bool = False
 
 
-async def run_tool(perform: Perform, who: Who, name: str, given: Mapping[str, Any]) -> ToolReply:
+async def run_tool(
+    perform: Perform, who: ToolCaller, name: str, given: Mapping[str, Any]
+) -> ToolReply:
     """What the tool's operations reply; of several, by their keys."""
     replies: dict[str, Any] = {}
     try:
@@ -61,7 +63,7 @@ def shown_to(actor: Actor) -> list[Tool]:
     ]
 
 
-def steps_of(name: str, who: Who, given: Mapping[str, Any]) -> list[Step]:
+def steps_of(name: str, who: ToolCaller, given: Mapping[str, Any]) -> list[ToolStep]:
     """Raise `BadInput` unless there is such a tool and it is called as it says."""
     tool = next((tool for tool in TOOLS if tool.name == name), None)
     if tool is None:

@@ -10,14 +10,14 @@ import sys
 import pytest
 
 from fleet.adapters.isolation import enclose
-from fleet.adapters.isolation.caps import Limits
+from fleet.adapters.isolation.caps import ContainerLimits
 from fleet.adapters.isolation.container import Contained, Container
 from fleet.domain.errors import Refused, Unavailable
 from fleet.ports import Launch
 from tests.contract.checkouts import git, make_repo
 from tests.isolation import folder_of_bwrap
 
-LIMITS = Limits(memory=64 << 20, cpus=1.5, pids=40)
+LIMITS = ContainerLimits(memory=64 << 20, cpus=1.5, pids=40)
 
 
 @pytest.fixture
@@ -97,13 +97,17 @@ def test_podman_takes_a_directory_and_copies_none_of_the_home_into_it(tmp_path, 
 @pytest.mark.parametrize(
     ("script", "limits", "over"),
     [
-        ("x = b'x' * (1 << 28)\nimport time\ntime.sleep(60)", Limits(memory=64 << 20), "memory"),
+        (
+            "x = b'x' * (1 << 28)\nimport time\ntime.sleep(60)",
+            ContainerLimits(memory=64 << 20),
+            "memory",
+        ),
         (
             "import os, time\nfor _ in range(60): os.fork() or time.sleep(60)\ntime.sleep(60)",
-            Limits(pids=20),
+            ContainerLimits(pids=20),
             "pids",
         ),
-        ("pass", Limits(memory=64 << 20, cpus=1, pids=20), ""),
+        ("pass", ContainerLimits(memory=64 << 20, cpus=1, pids=20), ""),
     ],
 )
 def test_without_control_groups_it_is_ended_by_looking(tmp_path, script, limits, over):

@@ -12,7 +12,7 @@ from fleet.operations.tasks.show import ShowTask
 from fleet.server.claude_fleet.described import described
 from fleet.server.claude_fleet.mount import CLAUDE_FLEET
 from fleet.server.claude_fleet.paths import PATHS
-from fleet.server.claude_fleet.routes import Call
+from fleet.server.claude_fleet.routes import SeedCall
 from fleet.server.http.docs_page import page
 from fleet.server.http.openapi import document
 
@@ -27,7 +27,7 @@ def test_every_path_is_described_and_no_other():
 
 def test_one_task_is_shown_by_the_operation_that_shows_a_task_everywhere():
     (path,) = [p for p in PATHS if (p.method, p.path) == ("GET", "/tasks/{id}")]
-    call = Call(Actor("ann", Role.TEAM_LEAD, "red"), {"id": "t-1"}, {}, {})
+    call = SeedCall(Actor("ann", Role.TEAM_LEAD, "red"), {"id": "t-1"}, {}, {})
     assert path.ask(call) == ShowTask("t-1", brief=True)
 
 

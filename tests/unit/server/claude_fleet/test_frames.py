@@ -8,7 +8,7 @@ from fleet.domain.event import Event, Kind
 from fleet.domain.task import Join, Spec, Task, TaskState
 from fleet.ports import Put
 from fleet.server.claude_fleet.frames import frame_of
-from fleet.server.live.frames import Heard
+from fleet.server.live.frames import EventForms
 from fleet.testing.memory_store import MemoryStore
 
 TOLD = """
@@ -62,7 +62,7 @@ def test_a_task_that_is_gone_is_told_of_all_the_same():
 def test_a_frame_has_our_event_whole_and_a_stream_of_events_has_our_name_alone():
     data = {"entry": "e-1", "team": "red", "chat": "c-1"}
     event = Event(Kind.CHAT_OPENED, "", "ann", 5, data=data, number=7)
-    heard = Heard(event, "red", MemoryStore(), frame_of)
+    heard = EventForms(event, "red", MemoryStore(), frame_of)
     own = {
         "number": 7, "type": "chat.opened", "task": "", "run": "", "actor": "ann", "at": "1970-01-01T00:00:00.000005Z", "data": data,
     }  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from starlette.exceptions import HTTPException
 
-from fleet.server.http.hooks import BUDGET, WHILE, Budget
+from fleet.server.http.hooks import BUDGET, WHILE, UncheckedBytes
 
 
 def test_a_stranger_spends_nothing_that_the_forge_needs():
     now = [0.0]
-    budget = Budget(lambda: now[0])
+    budget = UncheckedBytes(lambda: now[0])
     budget.take("192.0.2.1", BUDGET)
     with pytest.raises(HTTPException) as refused:
         budget.take("192.0.2.1", 1)

@@ -9,7 +9,7 @@ from wsproto.events import Message
 from fleet.domain.access import Actor, Role
 from fleet.domain.event import Event
 from fleet.server.claude_fleet.frames import frame_of
-from fleet.server.live.frames import Heard, Wrap, framed, team_in, view_of
+from fleet.server.live.frames import EventForms, Wrap, framed, team_in, view_of
 from fleet.testing.memory_store import MemoryStore
 
 
@@ -30,7 +30,7 @@ def test_a_frame_is_read_whole_by_somebody_elses_websocket(size):
 def test_readers_who_see_the_same_are_handed_the_same_bytes():
     store = MemoryStore()
     event = Event("file.claimed", "", "ann", 1, data={"team": "red"}, number=7)
-    heard = Heard(event, team_in(event, str), store, frame_of)
+    heard = EventForms(event, team_in(event, str), store, frame_of)
     one, two = (view_of(Actor(name, Role.WORKER, "red"), Wrap.CHUNKS) for name in ("ann", "bob"))
     assert one == two
     assert heard.sse is heard.sse
@@ -49,6 +49,6 @@ def test_readers_who_see_the_same_are_handed_the_same_bytes():
 )
 def test_who_hears_what_is_about_no_task(data, role, team, hears):
     event = Event("x.happened", "", "ann", 1, data=data, number=1)
-    heard = Heard(event, team_in(event, str), MemoryStore(), frame_of)
+    heard = EventForms(event, team_in(event, str), MemoryStore(), frame_of)
     for wrap in Wrap:
         assert view_of(Actor("bob", role, team), wrap).hears(heard) is hears

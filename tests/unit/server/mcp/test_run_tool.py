@@ -3,10 +3,10 @@ import json
 
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Refused
-from fleet.server.mcp.tool_steps import Who
+from fleet.server.mcp.tool_steps import ToolCaller
 from fleet.server.mcp.tools import run_tool
 
-LEAD = Who(Actor("ada", Role.COORDINATOR, "local"), "/shop")
+LEAD = ToolCaller(Actor("ada", Role.COORDINATOR, "local"), "/shop")
 
 
 def run(perform, name, **given):

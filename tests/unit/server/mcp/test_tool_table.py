@@ -8,7 +8,7 @@ from fleet.app.identity import lowered
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import FleetError
 from fleet.server.http.codec import named, request_of
-from fleet.server.mcp.tool_steps import Who
+from fleet.server.mcp.tool_steps import ToolCaller
 from fleet.server.mcp.tool_table import TOOLS, property_of
 from fleet.server.mcp.tools import shown_to, steps_of
 
@@ -20,7 +20,7 @@ EXAMPLES = {
     "integer": 3,
     "number": 1.5,
 }
-RUN = Who(Actor("t-1.1", Role.COORDINATOR, "local", "t-1.1"), "/somewhere")
+RUN = ToolCaller(Actor("t-1.1", Role.COORDINATOR, "local", "t-1.1"), "/somewhere")
 
 
 # As claude-fleet's agents know them: what each takes, those that must be given first.
@@ -89,7 +89,7 @@ def test_what_is_handed_over_becomes_a_checkpoint_for_somebody():
     ],
 )
 def test_what_the_inbox_offers_a_person_a_lead_can_do_by_a_tool(tool, given, operation):
-    lead = Who(Actor("lee", Role.TEAM_LEAD, "local"), "/somewhere")
+    lead = ToolCaller(Actor("lee", Role.TEAM_LEAD, "local"), "/somewhere")
     (step,) = steps_of(tool, lead, given)
     assert step.operation == operation
     assert tool in {each.name for each in shown_to(lead.actor)}
@@ -120,7 +120,7 @@ def test_nobody_is_shown_what_they_may_not_do(role):
     actor = Actor("x", role, "local")
     for tool in shown_to(actor):
         given = {name: example(property_of(tool.takes[name])) for name in tool.needs}
-        assert steps_of(tool.name, Who(actor, "/x"), given)
+        assert steps_of(tool.name, ToolCaller(actor, "/x"), given)
         assert not tool.for_runs
 
 
@@ -136,7 +136,7 @@ def test_only_a_run_has_a_task_of_its_own(name):
     tool = next(tool for tool in TOOLS if tool.name == name)
     given = dict.fromkeys(tool.needs, "x")
     with pytest.raises(FleetError, match="of its own"):
-        steps_of(name, Who(Actor("me", Role.COORDINATOR, "local")), given)
+        steps_of(name, ToolCaller(Actor("me", Role.COORDINATOR, "local")), given)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class _Toml:
         return f"{left}{gap}{self.rendered(entry)}\n"
 
     def drop(self, text: str) -> str:
-        """With its own tables; a comment after them is about what follows."""
+        """Remove the table and those inside it; a comment after them belongs to what follows."""
         kept: list[str] = []
         after: list[str] = []
         inside = False

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fleet.adapters.coders.shared.generates import Tools
-    from fleet.config.files.problems import Place
+    from fleet.config.files.problems import SettingPlace
     from fleet.config.loader import Loaded
     from fleet.domain.fleet import Model
 
@@ -65,7 +65,11 @@ def _tools(loaded: Loaded) -> Iterator[Problem]:
         if not missing:
             continue
         granted = ", ".join(tools.granted(agent.tools)) or "none of them"
-        instead = [f"{now} does what {tool} did" for tool, now in tools.instead if tool in missing]
+        instead = [
+            f"{successor} does what {tool} did"
+            for tool, successor in tools.instead
+            if tool in missing
+        ]
         more = f" {'; '.join(instead)}." if instead else ""
         message = (
             f"{agent.coder} has no {' and no '.join(missing)}, and does not report that. "
@@ -87,7 +91,7 @@ def _names(loaded: Loaded) -> Iterator[Problem]:
                 yield Problem(_origin(loaded, path), f"models.{model.name}", message)
 
 
-def _origin(loaded: Loaded, path: str) -> Place:
+def _origin(loaded: Loaded, path: str) -> SettingPlace:
     """Where the setting is written, or else where its section is."""
     head = path.rpartition(".")[0]
     origins = [loaded.origins[path]] if path in loaded.origins else []

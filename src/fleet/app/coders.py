@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet
     from fleet.ports import Coder
 
-NOT_PRELOADED = {
-    "__main__",
-    "cli",
-    "server",
-    "testing",
-}  # other processes use them; cli is loaded already
+NOT_PRELOADED = (
+    "fleet.__main__.",
+    "fleet.adapters.relay.",
+    "fleet.cli.",
+    "fleet.server.",
+    "fleet.testing.",
+)  # other processes use them; cli is loaded already
 
 
 def make_coder(name: str, fleet: Fleet | None = None) -> Coder:
@@ -97,7 +98,7 @@ def preload() -> None:
     import fleet
 
     for module in walk_packages(fleet.__path__, "fleet."):
-        if module.name.split(".")[1] not in NOT_PRELOADED:
+        if not f"{module.name}.".startswith(NOT_PRELOADED):
             with suppress(ImportError):  # a driver that is not installed
                 import_module(module.name)
     from fleet.config.bind_coders import installed

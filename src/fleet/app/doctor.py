@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.isolation.container import Contained
 from fleet.adapters.machine import doctor_checks as checks
-from fleet.app.stores import the_kind
+from fleet.app.store.open import the_kind
+from fleet.app.store.schema import schema_of
 from fleet.config.keys.kinds import masked
 from fleet.domain.errors import BadConfig, FleetError
 from fleet.domain.findings import (
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
 
     from fleet.adapters.gateway.round_trip import Trip
     from fleet.adapters.isolation.isolation import Isolation
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.app.compute.gateway import Services
     from fleet.domain.fleet import Fleet, Model
 
     Check: TypeAlias = Callable[[], Iterator[Finding]]
 
-LOOK = 3.0  # seconds for all nodes together
+SURVEY_SECONDS = 3.0  # seconds for all nodes together
 GRACE = 2.0  # seconds for a check to report its own time-out
 NO_FLEET = Finding("fleet", SKIPPED, "There is no fleet.yaml here.", "fleet init")
 READ = 0.5  # the share of a long prompt that must reach the model; tokens are only estimated
@@ -52,7 +53,7 @@ class Checkup:
         self._app, self._within = app, within
 
     def run(self) -> list[Finding]:
-        """In the order of the checks, whichever ends first."""
+        """Run the checks side by side; the results come in the order of the checks."""
         first = self._settings()
         acts: dict[str, Check] = {"programs": self._programs, "files": self._files}
         if first.state == OK:
@@ -81,12 +82,7 @@ class Checkup:
     def _services(self) -> Services:
         from fleet.app.compute.gateway import Services
 
-        return Services(self._fleet, self._app.home.path, self._base)
-
-    @property
-    def _base(self) -> Path:
-        file = self._app.loaded.project_file
-        return file.parent if file is not None else self._app.home.path
+        return Services(self._fleet, self._app.home.path, self._app.settings_folder)
 
     def _settings(self) -> Finding:
         try:
@@ -112,7 +108,7 @@ class Checkup:
 
     def _store(self) -> Iterator[Finding]:
         """What other machines share: does it answer, and what is it good for."""
-        schema, text, fix = self._app.store_schema()
+        schema, text, fix = schema_of(self._app)
         if schema.may != "write":
             yield Finding("store", WARNING if schema.may else BAD, text, fix)
             return
@@ -170,7 +166,8 @@ class Checkup:
         coders = [make_coder(name, fleet) for name in sorted(names)]
         for name, program_info in probe_programs(coders, self._app.env, ask=True).items():
             program = program_info["executable"]
-            if not program or program_info["version"]:
+            own = name in fleet.own_coders and program_info["path"]  # it need not have a version
+            if not program or program_info["version"] or own:
                 words = f"{name} {program_info['version'] or ''}".rstrip()
                 yield Finding("coders", OK, words if program else f"{name} needs no program")
                 continue
@@ -184,7 +181,7 @@ class Checkup:
         named = [node for node in self._fleet.nodes.values() if node.api_key]
         for node in named:
             try:
-                key_of(node.api_key, self._app.env, self._base)
+                key_of(node.api_key, self._app.env, self._app.settings_folder)
             except FleetError as error:
                 variable = node.api_key.removeprefix(FROM_ENV)
                 fix = f"Write it, one line, into the file that nodes.{node.name}.api_key names."
@@ -243,7 +240,7 @@ class Checkup:
     def _nodes(self) -> Iterator[Finding]:
         from fleet.app.compute.nodes import Compute
 
-        seen = Compute(self._app).survey(within=min(LOOK, self._within))
+        seen = Compute(self._app).survey(within=min(SURVEY_SECONDS, self._within))
         yield from judged_nodes(self._fleet, seen)
         yield from judged_contexts(self._fleet, seen)
         yield from judged_slots(self._fleet, seen)
@@ -264,7 +261,7 @@ class Checkup:
         return lambda: iter([self._round_trip(model)])
 
     def _round_trip(self, model: Model) -> Finding:
-        from fleet.adapters.gateway.round_trip import Gateway, round_trip
+        from fleet.adapters.gateway.round_trip import GatewayAddress, round_trip
 
         if not any(serving.node.endpoint for serving in model.servings):
             message = f"{model.alias} is a hosted API: asking it costs money."
@@ -272,7 +269,7 @@ class Checkup:
                 "round trip", SKIPPED, message, f"Ask it yourself, by the name {model.alias}."
             )
         services = self._services
-        gateway = Gateway(services.url(), services.key(), services.traces)
+        gateway = GatewayAddress(services.url(), services.key(), services.traces)
         trip = round_trip(gateway, model.alias, context=model.context, within=self._within)
         return _judged(model, trip)
 

@@ -11,7 +11,7 @@ from fleet.ports import Presence
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fleet.app import App
+    from fleet.app.app import App
 
 FOREVER = 36_500.0  # days: list only what has no owner, and removals that were cut off
 REPAIR = "fleet list --repair"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.activity import (
     Activity,
     Doing,
-    Seen,
+    SeenRun,
     by_its_process,
     by_its_screen,
     by_its_words,
@@ -21,12 +21,11 @@ from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError
 from fleet.domain.transcript import SaidKind
 from fleet.ports import Forks, GateSeen, InTerminal, Presence, Sight, Subject
-from fleet.supervisor.attempt.gate import gate_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.run import Run
     from fleet.domain.task import Task
     from fleet.ports import FileSeen, Listener, Screen
@@ -37,7 +36,7 @@ FEW = 20  # up to so many agents, we look at every screen
 NOTHING_YET = Activity(Doing.STARTING, "its process is running, and it has reported nothing yet")
 
 
-class _Words(NamedTuple):
+class _ByTranscript(NamedTuple):
     """The activity by the transcript, the seconds since its last line, and what it asks there."""
 
     activity: Activity | None
@@ -62,11 +61,21 @@ class HostAgents:
     def look(self, subjects: Iterable[Subject]) -> dict[str, Sight]:
         return observe(self._app, subjects)
 
-    def seen(self, runs: Sequence[tuple[Task, Run]]) -> dict[str, Seen]:
+    def seen(self, runs: Sequence[tuple[Task, Run]]) -> dict[str, SeenRun]:
         return _seen(self._app, runs)
 
     def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
-        return self._app.terminals.permit(run_id, yes=yes, expected=expected)
+        sight = _sights(self._app, [self._subject(run_id)])[run_id]
+        asking = sight.doing == Doing.PERMISSION
+        terminals = self._app.terminals
+        asks = terminals.permit(run_id, yes=yes, expected=expected, announced=asking)
+        return wish(sight.asks, asks)
+
+    def _subject(self, run_id: str) -> Subject:
+        run = self._app.store.run(run_id)
+        project = self._app.store.task(run.task).project
+        coder = run.choice.coder
+        return Subject(run_id, coder, project, terminal=True, here=True, live=True)
 
     def listener(self, subject: Subject) -> Listener:
         coder = self._app.coder(subject.coder, subject.project)
@@ -89,6 +98,8 @@ class HostAgents:
         return self._app.terminals.attach_argv(run_id, {})
 
     def gate(self, run_id: str, *, tail: int) -> GateSeen | None:
+        from fleet.supervisor.attempt.gate import gate_name
+
         keepers, name = self._app.keepers, gate_name(run_id)
         look = keepers.look(name)
         if look.presence is Presence.NEVER:
@@ -135,9 +146,9 @@ class HostAgents:
 def observe(app: App, subjects: Iterable[Subject]) -> dict[str, Sight]:
     from fleet.adapters.processes.usage import used
 
-    known = list(subjects)
-    sights = _sights(app, known)
-    roots = {s.run: pid for s in known if s.live and s.here and (pid := _keeper(app, s.run))}
+    runs = list(subjects)
+    sights = _sights(app, runs)
+    roots = {s.run: pid for s in runs if s.live and s.here and (pid := _keeper(app, s.run))}
     usage = used(roots, app.home.path / "samples.json") if roots else {}
     return {
         run: sight._replace(cpu=usage[run].cpu, memory=usage[run].memory) if run in usage else sight
@@ -152,7 +163,7 @@ def _sights(app: App, subjects: Sequence[Subject]) -> dict[str, Sight]:
     return {run: sight for run, sight in sights.items() if sight is not None}
 
 
-def _seen(app: App, runs: Iterable[tuple[Task, Run]]) -> dict[str, Seen]:
+def _seen(app: App, runs: Iterable[tuple[Task, Run]]) -> dict[str, SeenRun]:
     """What the agents in terminals of this host do, and what their screens ask."""
     host = app.home.host_id()
     subjects = [
@@ -161,11 +172,11 @@ def _seen(app: App, runs: Iterable[tuple[Task, Run]]) -> dict[str, Seen]:
         if run.host == host
     ]
     sights = _sights(app, subjects)
-    return {run: Seen(sight.doing, sight.asks) for run, sight in sights.items()}
+    return {run: SeenRun(sight.doing, sight.asks) for run, sight in sights.items()}
 
 
 def _by_its_process(app: App, subject: Subject) -> Sight | None:
-    """None when its process is there and its transcript tells more."""
+    """What the process says of a run; None when it is there, and the transcript tells more."""
     if not subject.here:
         return Sight(Doing.UNKNOWN, "it runs on another host")
     look = app.keepers.look(subject.run)
@@ -178,9 +189,9 @@ def _by_its_process(app: App, subject: Subject) -> Sight | None:
 
 
 def _by_their_words(app: App, subjects: Mapping[str, Subject]) -> dict[str, Sight | None]:
-    """By transcript and screen: all screens when agents are few, else where there is doubt."""
+    """What transcripts and screens say: all screens when agents are few, else where there is doubt."""
     sights: dict[str, Sight | None] = {}
-    words: dict[str, _Words] = {}
+    words: dict[str, _ByTranscript] = {}
     for run, subject in subjects.items():
         try:
             words[run] = _words(app, subject)
@@ -205,11 +216,11 @@ def _screens(app: App, runs: list[str]) -> dict[str, Screen]:
     return {}
 
 
-def _words(app: App, subject: Subject) -> _Words:
+def _words(app: App, subject: Subject) -> _ByTranscript:
     coder = app.coder(subject.coder, subject.project)
     file = app.keepers.folder(subject.run) / "transcript"
     if not isinstance(coder, InTerminal) or not file.exists():
-        return _Words(None, 0.0)
+        return _ByTranscript(None, 0.0)
     listener = coder.watch(app.keepers.opening(subject.run))
     status = file.stat()
     start = max(0, status.st_size - TAIL)
@@ -221,7 +232,7 @@ def _words(app: App, subject: Subject) -> _Words:
     wants = [item for item in heard if item.kind is SaidKind.WANTS]
     asks = ": ".join(filter(None, (wants[-1].name, wants[-1].text))) if wants else ""
     activity = by_its_words((item.kind, item.text or item.name) for item in heard)
-    return _Words(activity, max(0.0, time.time() - status.st_mtime), asks)
+    return _ByTranscript(activity, max(0.0, time.time() - status.st_mtime), asks)
 
 
 def _keeper(app: App, run: str) -> int:

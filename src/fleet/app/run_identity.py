@@ -10,7 +10,7 @@ from fleet.domain.errors import FleetError
 from fleet.domain.fleet import CODERS
 
 if TYPE_CHECKING:
-    from fleet.app import App
+    from fleet.app.app import App
 
 LASTS = 30 * 86400.0  # seconds; the token ends with its run, which may be a long one
 
@@ -37,7 +37,8 @@ def server_env(app: App, run_id: str) -> dict[str, str]:
     """The server's address and a token for the run; empty when none runs."""
     if not (app.home.path / SERVING).exists():
         return {}
-    from fleet.app.server_process import own_token, serving_at
+    from fleet.app.server_process import serving_at
+    from fleet.app.token_keys import own_token
 
     url = serving_at(app.home.path)
     if not url:

@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from fleet.domain.generated.files import File, Plan
+    from fleet.domain.generated.files import File, WritePlan
 
 __all__ = ["BUNDLES", "FOLDERS", "Skill", "plugin_of", "shipped"]
 
 
 def install_skills(
     top: Path, skills: Sequence[Skill], targets: Sequence[str], *, force: bool
-) -> Plan:
+) -> WritePlan:
     """Raise `Refused` and write nothing when it would replace files that are not ours."""
     groups = {group_of(target, skill.name) for target in targets for skill in skills}
     return _install(top, skill_files(skills, targets), groups, force=force)
 
 
-def install_plugins(top: Path, targets: Sequence[str], *, force: bool) -> Plan:
+def install_plugins(top: Path, targets: Sequence[str], *, force: bool) -> WritePlan:
     groups = {"plugins/skills", *(f"plugins/{target}" for target in targets)}
     return _install(top, plugin_files(shipped(), targets), groups, force=force)
 
 
-def _install(top: Path, files: list[File], groups: Collection[str], *, force: bool) -> Plan:
+def _install(top: Path, files: list[File], groups: Collection[str], *, force: bool) -> WritePlan:
     generated = Generated(top)
     planned = generated.plan(files, groups, force=force)
     for reason, paths in (
@@ -65,7 +65,7 @@ def standing(top: Path, skills: Sequence[Skill]) -> dict[tuple[str, str], str]:
     return states
 
 
-def _state_of(planned: Plan) -> str:
+def _state_of(planned: WritePlan) -> str:
     if planned.same:
         return "installed"
     if planned.write:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from fleet.app.supervisor_parts import make_beads, make_lander, make_notices, make_ticket_reports
 from fleet.base.machine import is_out_of_files, raise_file_limit
 from fleet.domain.data import NamedTuple
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.adapters.processes.keepers import Keepers
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.task import Task
     from fleet.ports import Report, Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
@@ -204,9 +205,9 @@ def _loop(
     from fleet.supervisor import loop
 
     record = Record(app, options, report)
-    notices = app.notices(record.warn)
-    beads = app.beads(record.warn)
-    tickets = app.ticket_reports(record.warn)
+    notices = make_notices(app, record.warn)
+    beads = make_beads(app, record.warn)
+    tickets = make_ticket_reports(app, record.warn)
 
     def uses_beads() -> bool:
         return app.worlds("").settings.queue == "beads"
@@ -215,7 +216,7 @@ def _loop(
         if uses_beads():
             beads.step(app.store.now())
 
-    lander = app.lander(supervisor)
+    lander = make_lander(app, supervisor)
 
     def step_lander() -> None:
         lander.step()
@@ -228,8 +229,8 @@ def _loop(
     def keep_services() -> None:
         services.step(hooks)
 
-    words = Words(app)
-    hooks = loop.Hooks(
+    words = WordIndexer(app)
+    hooks = loop.LoopHooks(
         tell=telemetry.after(report.event),
         left=report.left,
         warn=record.warn,
@@ -255,9 +256,11 @@ def _loop(
 
 def _tidying(app: App) -> tuple[Callable[[], None], ...]:
     """What is done for the files of this home, a little in each round."""
+    from fleet.app.retention import old_history, old_kept, old_transcripts
+
     missing, old = MissingFolders(app.store, app.files), OldOrders(app.keepers, app.home.runs)
-    history, kept = app.old_history(), app.old_kept()
-    return missing.step, old.step, app.old_transcripts().step, history.step, kept.step
+    history, kept = old_history(app), old_kept(app)
+    return missing.step, old.step, old_transcripts(app).step, history.step, kept.step
 
 
 class MissingFolders:
@@ -282,7 +285,7 @@ class MissingFolders:
         self._before = page[-1].id if page else ""
 
 
-class Words:
+class WordIndexer:
     """Index what can be searched: new tasks, and what agents said before there was an index.
 
     For a moment in each round.
@@ -380,7 +383,7 @@ class Stop:
 
 
 def on_signals(ask: Callable[[int], None], wake: Callable[[], None]) -> None:
-    """In the main thread: the first signal asks us to stop; a second one ends us at once.
+    """Handle signals in the main thread: the first asks us to stop, the second ends us at once.
 
     Closing our terminal asks too. Without a terminal, SIGHUP makes us look at the settings. Signals
     that the parent ignores stay ignored: SIGINT behind a script's `&`, SIGHUP behind `nohup`.

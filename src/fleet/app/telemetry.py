@@ -14,18 +14,17 @@ from fleet.domain.task import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from fleet.adapters.home.tail import Tail
     from fleet.adapters.otel.export import Exporter
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.event import Event
-    from fleet.domain.nodes.spans import Span
+    from fleet.domain.nodes.spans import TraceSpan
     from fleet.domain.nodes.trace import Trace
     from fleet.domain.task import Task
 
 ENDS = frozenset({Kind.TASK_SETTLED, Kind.TASK_CLOSED, Kind.TASK_CANCELLED})
-LAST = 5.0  # seconds for what waits when the supervisor ends
+CLOSE_SECONDS = 5.0  # seconds for what waits when the supervisor ends
 
 
 class Telemetry:
@@ -37,7 +36,7 @@ class Telemetry:
         self._tail: Tail | None = None
 
     def after(self, tell: Callable[[Event], None]) -> Callable[[Event], None]:
-        """Do this with an event, then send what it means."""
+        """A handler of events that calls `tell`, then sends the span that the event ends."""
 
         def both(event: Event) -> None:
             tell(event)
@@ -46,7 +45,7 @@ class Telemetry:
         return both
 
     def event(self, event: Event) -> None:
-        """What the store says has happened."""
+        """Send the span of the run or task that this event ends."""
         if event.type == Kind.RUN_ENDED:
             run = self._app.store.run(event.run)
             if run.host == self._app.home.host_id():
@@ -72,7 +71,7 @@ class Telemetry:
         self.step()
         for exporter in self._exporters.values():
             if exporter is not None:
-                exporter.close(LAST)
+                exporter.close(CLOSE_SECONDS)
         if self._tail is not None:
             self._tail.close()
 
@@ -89,7 +88,7 @@ class Telemetry:
             return not self._app.shared
         return self._app.store.run(task.run_id).host == self._app.home.host_id()
 
-    def _put(self, project: str, span: Callable[[], Span]) -> None:
+    def _put(self, project: str, span: Callable[[], TraceSpan]) -> None:
         try:
             otlp = self._app.worlds(project).fleet.otlp
         except FleetError:  # its settings are wrong; the supervisor says so
@@ -111,12 +110,8 @@ class Telemetry:
         from fleet.adapters.nodes.key import FROM_ENV, key_of
         from fleet.adapters.otel.export import Collector, Exporter
 
-        env, base = self._app.env, self._base(project)
+        env, base = self._app.env, self._app.folder_of(self._app.worlds(project))
         named = address.startswith(FROM_ENV)
         url = key_of(address, env, base) if named else address
         collector = Collector(url, key_of(headers, env, base))
         return Exporter(collector, self._app.home.host_id(), self._warn)
-
-    def _base(self, project: str) -> Path:
-        file = self._app.worlds(project).project_file
-        return file.parent if file is not None else self._app.home.path

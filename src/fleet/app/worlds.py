@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fleet.domain.errors import BadConfig
 
 if TYPE_CHECKING:
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.config import Loaded
 
 
@@ -26,7 +26,7 @@ class Worlds:
 
     @property
     def complaints(self) -> dict[str, str]:
-        """By project. They are read again here: nothing else does once its tasks have ended."""
+        """By project, what is wrong with its settings, read again: nothing else does once its tasks have ended."""
         for project in tuple(self._complaints):
             self(project)
         return self._complaints
@@ -35,19 +35,19 @@ class Worlds:
         from fleet.config import load
 
         app = self._app
-        known = self._loaded.get(project)
+        world = self._loaded.get(project)
         stamp = self._stamp(project)
-        if known is not None and known[0] == stamp:
-            return known[1]
+        if world is not None and world[0] == stamp:
+            return world[1]
         try:
             cwd = Path(project) if project else app.home.path
             loaded = load(cwd, home=app.home.path, env=app.env, flags=app.flags)
             self._complaints.pop(project, None)
         except BadConfig as error:
-            if known is None:
+            if world is None:
                 raise
             self._complaints[project] = error.message
-            loaded = known[1]
+            loaded = world[1]
         self._loaded[project] = (stamp, loaded)
         return loaded
 

@@ -17,14 +17,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "add": ("fleet.cli.tasks.tasks:add", "Queue a task."),
     "tasks": ("fleet.cli.tasks.tasks:tasks", "List the tasks."),
     "show": ("fleet.cli.tasks.tasks:show", "Show a task, its runs and what it waits for."),
-    "search": (
-        "fleet.cli.tasks.search:search",
-        "Search titles, prompts and transcripts.",
-    ),
-    "stats": (
-        "fleet.cli.status.stats:stats",
-        "Count what was done, and what it cost.",
-    ),
+    "search": ("fleet.cli.tasks.search:search", "Search titles, prompts and transcripts."),
+    "stats": ("fleet.cli.status.stats:stats", "Count what was done, and what it cost."),
     "budgets": ("fleet.cli.status.stats:budgets", "Show what running tasks spent, and may spend."),
     "view": ("fleet.cli.tasks.saved_views:view", "Save filters of tasks under a name."),
     "history": ("fleet.cli.tasks.history:history", "List what happened to a task."),
@@ -47,10 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "comment": ("fleet.cli.tasks.tasks:comment", "Write a note on a task."),
     "dep": ("fleet.cli.tasks.tasks:dep", "Add and remove the tasks that a task waits for."),
-    "ask": (
-        "fleet.cli.tasks.messages:ask",
-        "Ask a question; the task waits for the answer.",
-    ),
+    "ask": ("fleet.cli.tasks.messages:ask", "Ask a question; the task waits for the answer."),
     "send": ("fleet.cli.tasks.messages:send", "Send a message to an agent while it works."),
     "unsend": ("fleet.cli.tasks.messages:unsend", "Withdraw a message that was not read yet."),
     "answer": ("fleet.cli.tasks.messages:answer", "Answer a question."),
@@ -151,41 +142,32 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "health": ("fleet.cli.server.health:health", "Check whether the server answers."),
     "metrics": ("fleet.cli.server.health:metrics", "Show the server's metrics."),
     "alert": ("fleet.cli.team.alert:alert", "Tell the leads of a team that something is wrong."),
-    "audit": ("fleet.cli.server.audit:audit", "List what was asked of the server, and by whom."),
+    "audit": (
+        "fleet.cli.server.audit:audit",
+        "List the requests to the server, and who made them.",
+    ),
     "mcp": ("fleet.cli.server.mcp_command:mcp", "Serve MCP on standard input and output."),
     "whoami": ("fleet.cli.team.whoami:whoami", "Show who you are to Fleet, and what you may do."),
     "token": ("fleet.cli.team.token:token", "Create, list and revoke tokens."),
-    "teams": ("fleet.cli.team.swarms_and_boards:teams", "List the members of a team."),
-    "swarms": ("fleet.cli.team.swarms_and_boards:swarms", "List the swarms."),
+    "teams": ("fleet.cli.team.members:teams", "List the members of a team."),
+    "swarms": ("fleet.cli.team.swarms:swarms", "List the swarms."),
     "swarm-create": (
-        "fleet.cli.team.swarms_and_boards:swarm_create",
+        "fleet.cli.team.swarms:swarm_create",
         "Create a swarm with a limit of agents at work.",
     ),
-    "swarm-kill": ("fleet.cli.team.swarms_and_boards:swarm_kill", "End a swarm and its agents."),
-    "blackboard": (
-        "fleet.cli.team.swarms_and_boards:blackboard",
-        "Show the board of a swarm or a task.",
-    ),
-    "blackboard-post": ("fleet.cli.team.swarms_and_boards:blackboard_post", "Post to a board."),
-    "blackboard-read": (
-        "fleet.cli.team.swarms_and_boards:blackboard_read",
-        "Mark posts as read.",
-    ),
-    "blackboard-archive": (
-        "fleet.cli.team.swarms_and_boards:blackboard_archive",
-        "Archive posts of a board.",
-    ),
-    "checkpoints": ("fleet.cli.team.swarms_and_boards:checkpoints", "List the checkpoints."),
+    "swarm-kill": ("fleet.cli.team.swarms:swarm_kill", "End a swarm and its agents."),
+    "blackboard": ("fleet.cli.team.boards:blackboard", "Show the board of a swarm or a task."),
+    "blackboard-post": ("fleet.cli.team.boards:blackboard_post", "Post to a board."),
+    "blackboard-read": ("fleet.cli.team.boards:blackboard_read", "Mark posts as read."),
+    "blackboard-archive": ("fleet.cli.team.boards:blackboard_archive", "Archive posts of a board."),
+    "checkpoints": ("fleet.cli.team.checkpoint:checkpoints", "List the checkpoints."),
     "checkpoint": (
         "fleet.cli.team.checkpoint:checkpoint",
         "Save, load, accept or reject a checkpoint.",
     ),
     "mail": ("fleet.cli.team.mail:mail", "Send and read mail within the team."),
     "chat": ("fleet.cli.team.chat:chat", "Talk to members of the team."),
-    "memory": (
-        "fleet.cli.team.memory:memory",
-        "Store facts for the team, and find them again.",
-    ),
+    "memory": ("fleet.cli.team.memory:memory", "Store facts for the team, and find them again."),
     "claims": (
         "fleet.cli.team.claims:claims",
         "Claim files, so that no two members change the same one.",
@@ -205,7 +187,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print a shell's completion script.",
     ),
     "backup": ("fleet.cli.setup.backup:backup", "Copy the store, while Fleet runs."),
-    "restore": ("fleet.cli.setup.backup:restore", "Put a copy in the place of the store."),
+    "restore": ("fleet.cli.setup.backup:restore", "Replace the store with a copy."),
     "archive": ("fleet.cli.setup.backup:archive", "Write old tasks and events to a file."),
     "store": (
         "fleet.cli.setup.store:store",
@@ -218,80 +200,48 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # Under each heading the everyday commands first: `fleet --help` has their sentences, and names the
 # others. `fleet help all` has everything.
-HEADINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "Work": (
-        ("status", "top", "add", "tasks", "show", "run", "logs", "answer", "retry", "cancel"),
+HEADINGS = {
+    heading: (everyday.split(), others.split())
+    for heading, everyday, others in (
         (
-            *(
-                "edit",
-                "wait",
-                "ready",
-                "search",
-                "stats",
-                "budgets",
-                "inbox",
-                "view",
-                "history",
-                "gates",
-                "questions",
-                "ask",
-                "send",
-                "unsend",
-                "comment",
-                "send-back",
-                "pause",
-                "resume",
-                "reopen",
+            "Work",
+            "status top add tasks show run logs answer retry cancel",
+            (
+                "edit wait ready search stats budgets inbox view history gates questions ask "
+                "send unsend comment send-back pause resume reopen close dep task log bd"
             ),
-            *("close", "dep", "task", "log", "bd"),
         ),
-    ),
-    "Workspaces": (
-        ("create", "list", "attach", "diff", "review", "land", "kill"),
         (
-            "prompt",
-            "fanout",
-            "best",
-            "pick",
-            "multi",
-            "pr",
-            "merge",
-            "fork",
-            "explain",
-            "approve",
-            "deny",
-            "interrupt",
-            "cd",
-            "open",
-            "worktree",
-            "kept",
-            "gc",
+            "Workspaces",
+            "create list attach diff review land kill",
+            (
+                "prompt fanout best pick multi pr merge fork explain approve deny interrupt cd "
+                "open worktree kept gc"
+            ),
         ),
-    ),
-    "Compute": (
-        ("up", "nodes", "doctor"),
         (
-            *("down", "discover", "warmup", "generate", "clean", "gateway", "trace"),
-            *("benchmark", "eval", "evals", "recommend", "host"),
+            "Compute",
+            "up nodes doctor",
+            "down discover warmup generate clean gateway trace benchmark eval evals recommend host",
         ),
-    ),
-    "Team": (
-        ("ui", "serve"),
         (
-            *("spawn", "dismiss", "workers", "health", "metrics", "alert", "audit", "mcp"),
-            *("token", "whoami", "teams"),
-            *("swarms", "swarm-create", "swarm-kill", "blackboard", "blackboard-post"),
-            *("blackboard-read", "blackboard-archive", "checkpoints", "checkpoint", "mail"),
-            *("chat", "memory", "claims"),
+            "Team",
+            "ui serve",
+            (
+                "spawn dismiss workers health metrics alert audit mcp token whoami teams swarms "
+                "swarm-create swarm-kill blackboard blackboard-post blackboard-read "
+                "blackboard-archive checkpoints checkpoint mail chat memory claims"
+            ),
         ),
-    ),
-    "Setup": (
-        ("init", "config"),
         (
-            *("agents", "validate", "trust", "coders", "skills", "plugins", "notify", "completion"),
-            *("update", "backup", "restore", "archive", "store", "demo", "help"),
+            "Setup",
+            "init config",
+            (
+                "agents validate trust coders skills plugins notify completion update backup "
+                "restore archive store demo help"
+            ),
         ),
-    ),
+    )
 }
 
 ALIASES = {"l": "list", "dashboard": "ui"}
@@ -301,7 +251,7 @@ OF_SERVER = frozenset({"health", "metrics", "mcp"})
 
 # Local by nature: they act on this machine's files or terminal, and are no operation.
 LOCAL = frozenset(
-    {"init", "attach", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
+    {"init", "config", "completion", "trust", "demo", "validate", "run", "log", "notify"}
     | {"generate", "clean", "gateway", "up", "down", "trace", "doctor"}
     | {"discover", "nodes", "warmup", "benchmark", "eval", "recommend"}
     | {"agents", "coders", "help", "update", "backup", "restore", "archive", "store", "kept", "gc"}
@@ -412,7 +362,7 @@ def overview(*, everything: bool = False) -> str:
         "Queue work for coding agents, run them in parallel, land only what passes.",
     ]
     for heading, (everyday, others) in HEADINGS.items():
-        listed = (*everyday, *others) if everything else everyday
+        listed = everyday + others if everything else everyday
         room = max(map(len, COMMANDS if everything else listed))
         lines += ["", f"{heading}:"]
         lines += [f"  {name:<{room}}  {COMMANDS[name][1]}" for name in listed]
@@ -421,7 +371,7 @@ def overview(*, everything: bool = False) -> str:
     return "\n".join(lines) + f"\n\n{more}`fleet help COMMAND` shows a command's options.\n"
 
 
-def _more(names: tuple[str, ...]) -> list[str]:
+def _more(names: list[str]) -> list[str]:
     """`  more: ready, questions, …`, in as many lines as it needs."""
     lines = ["  more:"]
     for i, name in enumerate(names):

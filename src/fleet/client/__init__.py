@@ -30,7 +30,7 @@ def connect(
 ) -> Client:
     """Connect to the server that FLEET_URL names, else to this machine's home."""
     if is_away():
-        from fleet.client.remote import RemoteClient  # noqa: PLC0415  # few commands go there
+        from fleet.client.remote import RemoteClient  # few commands go there
 
         return RemoteClient(_app(config, flags, cwd))
     return _local(_app(config, flags, cwd))

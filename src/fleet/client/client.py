@@ -70,7 +70,7 @@ class Client(ABC):
 
     def compute(self) -> Compute:
         """The nodes and models that this machine's settings declare."""
-        from fleet.app.compute.nodes import Compute  # noqa: PLC0415  # start-up time
+        from fleet.app.compute.nodes import Compute
 
         return Compute(self._app)
 
@@ -149,12 +149,12 @@ class Client(ABC):
 
     @abstractmethod
     def this_machine(self, action: str) -> LocalClient:
-        """For an action on this machine alone; raise `Refused` when commands go to a server."""
+        """The client of this machine, for an action on it alone; raise `Refused` when commands go to a server."""
 
 
 def with_sights(rows: Sequence[AgentRow], sights: Mapping[str, Sight]) -> list[dict[str, Any]]:
     """Each row as a dict, with what was seen of its run."""
-    from fleet.ports import Sight  # noqa: PLC0415  # start-up
+    from fleet.ports import Sight
 
     nothing = Sight("", "")
     fields = [f.name for f in dataclasses.fields(rows[0])] if rows else []

@@ -12,19 +12,19 @@ from fleet.domain.access import Permission
 from fleet.domain.errors import FleetError, Forbidden, Refused, Unavailable
 from fleet.domain.event import Kind
 from fleet.domain.run import RunState
-from fleet.domain.task import TaskState
+from fleet.domain.task import Mode, TaskState, need_of
 from fleet.operations.catalogue import Request, find, perform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fleet.app import App
-    from fleet.app.archive import Archived
-    from fleet.app.retention import Forgotten, Removed
+    from fleet.app.retention import Forgotten, RemovedHistory
     from fleet.app.server_address import Remote
-    from fleet.app.store_copy import Copied
-    from fleet.app.store_schema import Schema
+    from fleet.app.store.archive import Archived
+    from fleet.app.store.copy import Copied
+    from fleet.app.store.schema import Schema
     from fleet.app.workspaces.manage import Workspaces
     from fleet.domain.access import Actor
     from fleet.domain.event import Event
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.at_work import AgentRow
     from fleet.operations.tasks.rows import TaskRow
     from fleet.operations.tasks.stop import Stopping
+    from fleet.ports import Screen
 
 Reply = TypeVar("Reply")
 
@@ -43,8 +44,33 @@ SIGNING = frozenset({"token.create"})  # the running server does it, if only it 
 TYPING_SECONDS = 3.0  # for a message that is being pasted to be sent
 RECONCILE_SECONDS = 0.2  # that reconciling takes at least
 HEARD_SECONDS = 2.0  # for agents to hear a message to all of them
+FIRST_START_SECONDS = 0.4  # between two looks at whether a program asks what it asks a person once
+FIRST_START_LOOKS = 2  # that must show it, one after the other: a screen may go by itself
 STUCK = frozenset({"no_program", "untrusted"})  # why a task waits, until a person acts
 RUN_END_SECONDS = 60.0  # for a supervisor to end a run; it may give the coder its grace first
+
+
+class FirstStarts:
+    """Looks at the screens of runs now and then, for what only a person can answer."""
+
+    def __init__(self, screens: Callable[[Sequence[str]], Mapping[str, Screen]]) -> None:
+        self._screens = screens
+        self._at, self._looks = time.monotonic(), 0
+
+    def all_of(self, runs: Sequence[str], *, of: int) -> bool:
+        """Whether there are so many, and each shows such a screen."""
+        if not of or len(runs) < of:
+            return not of
+        if self._looks < FIRST_START_LOOKS and time.monotonic() - self._at > FIRST_START_SECONDS:
+            self._looks = self._looks + 1 if self._show_it(runs) else 0
+            self._at = time.monotonic()
+        return self._looks >= FIRST_START_LOOKS
+
+    def _show_it(self, runs: Sequence[str]) -> bool:
+        from fleet.ports import ScreenState
+
+        screens = self._screens(runs)
+        return all(run in screens and screens[run].state is ScreenState.FIRST_START for run in runs)
 
 
 class LocalClient(Client):
@@ -64,7 +90,7 @@ class LocalClient(Client):
 
     @property
     def context(self) -> Context:
-        """For commands that only look up a name."""
+        """The context of operations, for commands that only look up a name."""
         return self.app.context
 
     @property
@@ -81,16 +107,19 @@ class LocalClient(Client):
 
         `after`: the tasks that it waits for.
         """
-        from fleet.domain.limits.check import check  # noqa: PLC0415  # start-up time
-        from fleet.operations.tasks.dependencies import needed  # noqa: PLC0415  # likewise
+        from fleet.app.start_checks import check_start
+        from fleet.domain.limits.check import check
+        from fleet.operations.tasks.dependencies import needed
 
         check(spec)
         ids = dict.fromkeys(needed(self.app.context, name).id for name in after)
-        self.app.check_start(spec, project, list(ids))
+        check_start(self.app, spec, project, list(ids))
 
     def unseen_changes(self, spec: Spec) -> tuple[str, ...]:
         """A note when the checkout has changes that an agent who starts from HEAD does not see."""
-        count = 0 if spec.base else self.app.uncommitted(spec.cwd)
+        from fleet.app.start_checks import uncommitted
+
+        count = 0 if spec.base else uncommitted(spec.cwd)
         if not count:
             return ()
         changes = "1 uncommitted change" if count == 1 else f"{count} uncommitted changes"
@@ -99,45 +128,45 @@ class LocalClient(Client):
 
     def check_dependency(self, task: str, needs: str) -> None:
         """Raise when what `needs` left conflicts with what the task starts from already."""
-        from fleet.operations.shared.names import the_task  # noqa: PLC0415  # start-up time
+        from fleet.operations.shared.names import the_task
 
         try:
             waiting = the_task(self.app.context, task, Permission.ASSIGN)
             if not waiting.spec.in_place and not waiting.tally.runs and waiting.project:
-                self.check_start(waiting.spec, waiting.project, [*waiting.after, needs])
+                after = [*waiting.after, need_of(needs)[0]]
+                self.check_start(waiting.spec, waiting.project, after)
         except (FleetError, OSError) as error:  # the operation reports what else is wrong
             if getattr(error, "code", "") == "base_conflict":
                 raise
 
     def check_base(self, cwd: str, base: str) -> None:
         """Raise `BadInput` when the repository there has no such commit."""
-        self.app.check_base(cwd, base)
+        from fleet.app.start_checks import check_base
 
-    def check_gateway(self, spec: Spec, project: str) -> None:
-        """Raise `Unavailable` when its model is one of ours and the gateway does not answer."""
-        self.app.check_gateway(spec, project)
+        check_base(cwd, base)
 
-    def check_program(self, spec: Spec, project: str) -> None:
-        """Raise `Refused` when we would start its program, and it is not on PATH."""
-        if not self.app.home.supervisor_pid():
-            self.app.check_program(spec, project)
+    def check_agent(self, spec: Spec, project: str) -> None:
+        """Check that an agent can start here at once; raise what is wrong."""
+        from fleet.app.start_checks import check_agent
+
+        check_agent(self.app, spec, project)
 
     def attach_argv(self, run_id: str) -> list[str]:
         """The command that attaches to the run's terminal; raise `Unavailable` when it has none."""
-        from fleet.operations.shared.elsewhere import must_be_here  # noqa: PLC0415  # start-up time
+        from fleet.operations.shared.elsewhere import must_be_here
 
         run = self.app.store.run(run_id)
         must_be_here(self.app.context, run, "its terminal is", f"fleet attach {run.task}")
         return self.app.attach_argv(run_id)
 
     def server_of(self, run_id: str) -> Remote | None:
-        from fleet.operations.shared.elsewhere import must_be_here  # noqa: PLC0415  # start-up time
+        from fleet.operations.shared.elsewhere import must_be_here
 
         run = self.app.store.run(run_id)
         try:
             must_be_here(self.app.context, run, "its terminal is", f"fleet attach {run.task}")
         except Unavailable:
-            from fleet.app.server_address import linked_server  # noqa: PLC0415  # start-up time
+            from fleet.app.server_address import linked_server
 
             remote = linked_server(self.app)
             if remote is None:
@@ -147,34 +176,48 @@ class LocalClient(Client):
 
     def back_up(self, target: Path) -> int:
         """Copy the store into a new file; the bytes of the copy."""
-        return self.app.back_up(target)
+        from fleet.app.store.backup import back_up
+
+        return back_up(self.app, target)
 
     def copy_store(
         self, source: str, target: str, *, force: bool, progress: Callable[[str, int], None]
     ) -> Copied:
         """Copy one store to another, empty one; both by their addresses."""
-        return self.app.copy_store(source, target, force=force, progress=progress)
+        from fleet.app.store.copy import copy_between
 
-    def remove_old_transcripts(self, *, dry_run: bool) -> Removed:
-        """As the setting `retention.transcripts` says."""
-        return self.app.old_transcripts().remove_all(dry_run=dry_run)
+        return copy_between(self.app, source, target, force=force, progress=progress)
+
+    def remove_old_transcripts(self, *, dry_run: bool) -> RemovedHistory:
+        """Remove the transcripts that the setting `retention.transcripts` calls old."""
+        from fleet.app.retention import old_transcripts
+
+        return old_transcripts(self.app).remove_all(dry_run=dry_run)
 
     def forget_old(self, *, dry_run: bool) -> tuple[Forgotten, tuple[str, ...]]:
-        """As the settings `retention.tasks`, `.events` and `.kept` say; the last are kept work."""
-        kept = self.app.old_kept().drop_all(dry_run=dry_run)
-        return self.app.old_history().forget_all(dry_run=dry_run), kept
+        """Forget what the settings `retention.tasks`, `.events` and `.kept` call old; the last are kept work."""
+        from fleet.app.retention import old_history, old_kept
+
+        kept = old_kept(self.app).drop_all(dry_run=dry_run)
+        return old_history(self.app).forget_all(dry_run=dry_run), kept
 
     def archive(self, file: Path, *, days: float | None, prune: bool) -> Archived:
         """Write what is older than that, or than `retention.tasks`; with `prune`, then remove it."""
-        return self.app.archive(file, days=days, prune=prune)
+        from fleet.app.store.archive import archive
+
+        return archive(self.app, file, days=days, prune=prune)
 
     def store_schema(self, *, migrate: bool) -> tuple[Schema, str, str]:
         """The store's schema, what that means and the next step; with `migrate`, after bringing it up."""
-        return self.app.store_schema(migrate=migrate)
+        from fleet.app.store.schema import schema_of
+
+        return schema_of(self.app, migrate=migrate)
 
     def restore(self, copy: Path) -> Path | None:
         """Put a copy in the place of the store; where the store before it is now, if there was one."""
-        return self.app.restore(copy)
+        from fleet.app.store.backup import restore
+
+        return restore(self.app, copy)
 
     def close_terminals(self, task_id: str) -> None:
         """Close the tmux sessions of its ended runs; the text of their screens is kept."""
@@ -200,7 +243,7 @@ class LocalClient(Client):
         self, operation: Operation, request: Request[Reply], error: Unavailable
     ) -> Reply:
         """What only another host has: a server to which that host is linked can ask it."""
-        from fleet.app.server_address import linked_server  # noqa: PLC0415  # start-up time
+        from fleet.app.server_address import linked_server
 
         remote = linked_server(self.app)
         if remote is None:
@@ -210,20 +253,20 @@ class LocalClient(Client):
 
     @property
     def server_url(self) -> str:
-        from fleet.app.server_address import DEFAULT_URL  # noqa: PLC0415  # start-up time
-        from fleet.app.server_process import serving_at  # noqa: PLC0415  # start-up time
+        from fleet.app.server_address import DEFAULT_URL
+        from fleet.app.server_process import serving_at
 
         url = self.loaded.settings.server.url or serving_at(self.home)
         return url or DEFAULT_URL
 
     def rotate_key(self, overlap: float) -> str:
         """The id of the key that signs tokens from now on; older ones verify for `overlap` seconds."""
-        from fleet.app.server_process import rotate_key  # noqa: PLC0415  # start-up time
+        from fleet.app.token_keys import rotate_key
 
         return rotate_key(self.app.home.path, self.app.env, overlap).id
 
     def _signer(self) -> Remote | None:
-        from fleet.app.server_address import signer_of  # noqa: PLC0415  # start-up time
+        from fleet.app.server_address import signer_of
 
         return signer_of(self.app)
 
@@ -303,7 +346,7 @@ class LocalClient(Client):
             self._supervise(lambda: not self._has_unheard(), time.monotonic() + HEARD_SECONDS)
 
     def _has_unheard(self) -> bool:
-        from fleet.domain.addressing import is_aside  # noqa: PLC0415  # start-up time
+        from fleet.domain.addressing import is_aside
 
         host = self.app.home.host_id()
         live = {run.task for run in self.app.store.live_runs(host=host)}
@@ -319,7 +362,7 @@ class LocalClient(Client):
 
     def stop_runs(self) -> tuple[Stopping, ...]:
         """End every run of this host; their tasks open again, and it costs them no attempt."""
-        from fleet.operations.tasks.stop import StopRuns  # noqa: PLC0415  # start-up time
+        from fleet.operations.tasks.stop import StopRuns
 
         stopping: tuple[Stopping, ...] = self.call(StopRuns(self.app.home.host_id()))
         until = time.monotonic() + RUN_END_SECONDS
@@ -331,24 +374,34 @@ class LocalClient(Client):
         return stopping
 
     def start(self, tasks: Sequence[str], *, patience: float) -> list[str]:
-        """Wait until each has begun its first turn or ended; return those that have not yet."""
+        """Wait until each has begun its first turn, ended, or asks what it asks a person once.
+
+        Return those that have not begun.
+        """
         until = time.monotonic() + patience
         rows = self.app.store.tasks_by_id(tasks).values()
         before = {task.id: task.tally.runs for task in rows if task.state is TaskState.OPEN}
         left = list(tasks)
+        asking = FirstStarts(self.app.terminals.screens)
 
         def begun() -> bool:
             left[:] = [task for task in left if not self._has_begun(task, before.get(task, 0))]
-            return not left
+            return asking.all_of(list(self._live(left)), of=len(left))
 
         while not begun() and time.monotonic() < until and not self._is_stuck(left):
             if not self._supervise(begun, until, only=left):
                 self.app.store.wait(0.05)
         return left
 
+    def _live(self, tasks: Sequence[str]) -> Iterator[str]:
+        """The runs of those whose program has started."""
+        for task in self.app.store.tasks_by_id(tasks).values():
+            if task.state is TaskState.RUNNING and task.spec.mode == Mode.TERMINAL:
+                yield task.run_id
+
     def _is_stuck(self, tasks: Sequence[str]) -> bool:
         """Whether a person must act before any of them can start."""
-        from fleet.operations.tasks.show import ShowTask  # noqa: PLC0415  # start-up time
+        from fleet.operations.tasks.show import ShowTask
 
         waits = [self.call(ShowTask(task)).waits for task in tasks]
         return all(any(wait.code in STUCK for wait in one) for one in waits)
@@ -382,7 +435,9 @@ class LocalClient(Client):
 
     def note_merged(self) -> None:
         if not (self.actor.run or self.app.home.supervisor_pid()):
-            self.app.note_merged()
+            from fleet.app.supervisor_parts import note_merged
+
+            note_merged(self.app)
 
     def land(self, settled: Callable[[], bool], *, patience: float) -> None:
         until = time.monotonic() + patience
@@ -400,6 +455,8 @@ class LocalClient(Client):
         landing: bool = False,
     ) -> bool:
         """Be the supervisor, under the host's lock. False: another process is it."""
+        from fleet.app.supervisor_parts import make_lander
+
         with self.app.home.alone() as locked:
             if not locked:
                 return False
@@ -408,7 +465,7 @@ class LocalClient(Client):
                 supervisor = self.app.supervisor()
                 supervisor.claiming, supervisor.only = bool(only), frozenset(only)
                 supervisor.start()
-                lander = self.app.lander(supervisor) if landing else None
+                lander = make_lander(self.app, supervisor) if landing else None
                 while time.monotonic() < until:
                     moved = supervisor.step()
                     if lander is not None:
@@ -429,8 +486,8 @@ class LocalClient(Client):
             return True
 
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
-        from fleet.app.observe import observe  # noqa: PLC0415  # start-up
-        from fleet.ports import Subject  # noqa: PLC0415  # start-up
+        from fleet.app.observe import observe
+        from fleet.ports import Subject
 
         host = self.app.home.host_id()
         subjects = [
@@ -438,17 +495,16 @@ class LocalClient(Client):
             for r in rows
             if r.run and r.ended_at is None
         ]
+        lines = self.app.live_lines([s.run for s in subjects if s.here])
         seen = with_sights(rows, observe(self.app, subjects))
-        sizes = self.app.live_lines([s.run for s in subjects if s.here])
+        sizes = lines()
         for row in seen:
             row["added"], row["removed"] = sizes.get(row["run"], (row["added"], row["removed"]))
         return seen
 
     def measured(self, rows: Sequence[TaskRow]) -> list[TaskRow]:
         live = [row.run.id for row in rows if row.run and row.run.ended_at is None]
-        host = self.app.home.host_id() if live else ""
-        known = self.app.store.runs_by_id(live).values() if live else ()
-        sizes = self.app.live_lines([run.id for run in known if run.host == host])
+        sizes = self.app.live_lines(live)()
         return [
             replace(row, run=replace(row.run, added=size[0], removed=size[1]))
             if row.run and (size := sizes.get(row.run.id))
@@ -501,7 +557,7 @@ class LocalClient(Client):
 
 
 def _ask_signer(signer: Remote, operation: Operation, request: Request[Reply]) -> Reply:
-    from fleet.client.remote import ask_by_pages  # noqa: PLC0415  # start-up time
+    from fleet.client.remote import ask_by_pages
 
     try:
         return ask_by_pages(signer, operation, request)

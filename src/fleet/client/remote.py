@@ -36,15 +36,15 @@ class RemoteClient(Client):
     is_remote = True
 
     def __init__(self, app: App) -> None:
-        from fleet.app.server_address import remote_of  # noqa: PLC0415  # start-up time
+        from fleet.app.server_address import remote_of
 
         super().__init__(app)
         self._remote = remote_of(app)
-        self._news = News(self._remote)
+        self._news = EventNews(self._remote)
 
     @cached_property
     def actor(self) -> Actor:
-        from fleet.app.identity import person  # noqa: PLC0415  # start-up time
+        from fleet.app.identity import person
 
         team, run = self.loaded.settings.team, self._app.env.get("FLEET_RUN_ID", "")
         return Actor(run, Role.WORKER, team, run) if run else person(self._app.env, team)
@@ -72,7 +72,7 @@ class RemoteClient(Client):
         self._news.wait(seconds)
 
     def state(self, task_id: str) -> str:
-        from fleet.operations.tasks.show import ShowTask  # noqa: PLC0415  # start-up time
+        from fleet.operations.tasks.show import ShowTask
 
         return self.call(ShowTask(task_id)).task.state
 
@@ -105,7 +105,7 @@ class RemoteClient(Client):
             self.wait(0.5)
 
     def deliver(self, message: str, *, patience: float) -> None:
-        from fleet.operations.messages.ask_answer_send import ReadMessage  # noqa: PLC0415  # start-up time
+        from fleet.operations.messages.ask_answer_send import ReadMessage
 
         until = time.monotonic() + patience
         while (words := self.call(ReadMessage(message))).status == "queued":
@@ -114,9 +114,9 @@ class RemoteClient(Client):
             self.wait(0.2)
 
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
-        """As the server sees them: its terminals are there."""
-        from fleet.operations.tasks.observe import LookAtAgents  # noqa: PLC0415  # start-up time
-        from fleet.ports import Sight  # noqa: PLC0415  # start-up time
+        """The rows with what the server sees of them: the terminals are there."""
+        from fleet.operations.tasks.observe import LookAtAgents
+        from fleet.ports import Sight
 
         live = tuple(row.task for row in rows if row.run and row.ended_at is None)
         seen = self.call(LookAtAgents(live)) if live else ()
@@ -139,7 +139,7 @@ class RemoteClient(Client):
         raise local_only(action)
 
 
-class News:
+class EventNews:
     """Whether the server has told of an event: a thread reads its stream while a caller waits."""
 
     def __init__(self, remote: Remote) -> None:

@@ -82,7 +82,7 @@ MODULES = (
     "inbox",
     "insight.history",
     "insight.preview",
-    "insight.said",
+    "insight.conversation",
     "insight.usage",
     "compute.nodes",
     "compute.traces",
@@ -139,7 +139,7 @@ def _everywhere(_context: Context, _directory: str) -> bool:
     return True
 
 
-def _as_asked(task: Task) -> Spec:
+def _own_spec(task: Task) -> Spec:
     return task.spec
 
 
@@ -163,7 +163,7 @@ class Context(NamedTuple):
     world: Callable[[str], World[Chosen]]
     run: Run | None = None
     project: str = ""
-    edited: Callable[[Task], Spec] = _as_asked  # its spec, with a person's edits of `task.json`
+    edited: Callable[[Task], Spec] = _own_spec  # its spec, with a person's edits of `task.json`
     sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of these claims
     revoked: Callable[[Sequence[Revocation]], None] = _kept_nowhere  # notes them outside the store
     token_seconds: float = 90 * 86400  # the longest life of a token
@@ -187,8 +187,8 @@ class Context(NamedTuple):
 
     def event(self, kind: Kind, task: str, *, run: str = "", **data: str) -> Event:
         """An event by this actor, now."""
-        about = run or self.actor.run
-        return Event(kind, task, self.actor.name, self.store.now(), about, dict(data))
+        run_id = run or self.actor.run
+        return Event(kind, task, self.actor.name, self.store.now(), run_id, dict(data))
 
 
 class Operation(NamedTuple):

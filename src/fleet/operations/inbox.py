@@ -9,16 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 
 from fleet.base.outside import Time
 from fleet.domain.access import GRANTS, Permission
-from fleet.domain.choice import NEVER, model_slots
+from fleet.domain.choice import NEVER, model_slots, serving_place
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import FleetError, NotFound
 from fleet.domain.event import Kind
 from fleet.domain.fleet import url_of
 from fleet.domain.hosts.state import UP, HostState, is_over, state_of
-from fleet.domain.inbox import SCREENS, Down, Facts, Item, Need, OnScreen, Silent, Unlanded, inbox
+from fleet.domain.inbox import (
+    SCREENS,
+    Down,
+    InboxFacts,
+    InboxItem,
+    Need,
+    OnScreen,
+    Silent,
+    Unlanded,
+    inbox,
+)
 from fleet.domain.landing.landing import LandingState
-from fleet.domain.limits import Items, OneOf, Rows, Text, Whole
+from fleet.domain.limits import Items, OneOf, Rows, TextLimit, Whole
+from fleet.domain.run import has_work
 from fleet.domain.schedule import GATEWAY
 from fleet.domain.task import Directory, Mode
 from fleet.operations.catalogue import Operation, Request
@@ -39,7 +50,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 Kinds = Annotated[tuple[Annotated[str, OneOf(tuple(Need), "kind of item")], ...], Items(50)]
-ItemId = Annotated[str, Text(6000, some=True, what="item")]
+ItemId = Annotated[str, TextLimit(6000, some=True, what="item")]
 MAX_OF_A_KIND = PAGE  # items of each kind
 SECOND = 1_000_000
 DAY = 86400  # seconds
@@ -52,7 +63,7 @@ MOST_PROJECTS = 10  # in which we ask git, or look for settings that nobody trus
 
 
 @dataclass(frozen=True, slots=True)
-class ListInbox(Request[tuple[Item, ...]]):
+class ListInbox(Request[tuple[InboxItem, ...]]):
     """At most 200 of each kind. Empty `kinds`: all but `finished`. `before`: the last of the page before.
 
     `snoozed`: also what the caller has put away with `inbox.seen` or `inbox.snooze`.
@@ -133,18 +144,18 @@ def _put_away(context: Context) -> frozenset[str]:
     return frozenset(item for item, until in marks.items() if until > now)
 
 
-def list_inbox(context: Context, request: ListInbox) -> tuple[Item, ...]:
-    items = inbox(_Reading(context, request).facts())
+def list_inbox(context: Context, request: ListInbox) -> tuple[InboxItem, ...]:
+    items = inbox(_ItemFacts(context, request).facts())
     away = frozenset[str]() if request.snoozed else _put_away(context)
-    wanted = (
+    kinds = (
         item
         for item in items
         if _mark_of(item.id) not in away and (not request.kinds or item.kind in request.kinds)
     )
-    return tuple(islice(_after(wanted, request.before), request.limit))
+    return tuple(islice(_after(kinds, request.before), request.limit))
 
 
-def _after(items: Iterable[Item], last: str) -> Iterator[Item]:
+def _after(items: Iterable[InboxItem], last: str) -> Iterator[InboxItem]:
     if not last:
         return iter(items)
     rest = dropwhile(lambda item: item.id != last, items)
@@ -156,7 +167,7 @@ def _after(items: Iterable[Item], last: str) -> Iterator[Item]:
     return rest
 
 
-class _Reading:
+class _ItemFacts:
     """The facts about what the actor sees, of the kinds that were asked for."""
 
     def __init__(self, context: Context, request: ListInbox) -> None:
@@ -166,8 +177,8 @@ class _Reading:
         self.most = MAX_OF_A_KIND if request.before else min(MAX_OF_A_KIND, request.limit)
         self.admin = Permission.ADMIN in GRANTS[context.actor.role]
 
-    def facts(self) -> Facts:
-        facts = Facts(
+    def facts(self) -> InboxFacts:
+        facts = InboxFacts(
             self.context.store.tasks_by_id([]),
             ended=self._ended(),
             screens=self._if(SCREENS, self._screens),
@@ -191,7 +202,7 @@ class _Reading:
         query = TaskQuery(states, self.project, self.team, limit=self.most, **given)
         return self.store.tasks(query)
 
-    def _with_questions(self, facts: Facts) -> Facts:
+    def _with_questions(self, facts: InboxFacts) -> InboxFacts:
         if not self.kinds & {Need.QUESTION, Need.BUDGET}:
             return facts
         questions = self.store.questions(team=self.team, limit=self.most)
@@ -201,8 +212,8 @@ class _Reading:
 
     def _ended(self) -> list[Task]:
         states = {Need.FAILED: "failed", Need.REVIEW: "review"}
-        wanted = [state for kind, state in states.items() if kind in self.kinds]
-        return [task for state in wanted for task in self._tasks(state)]
+        states_wanted = [state for kind, state in states.items() if kind in self.kinds]
+        return [task for state in states_wanted for task in self._tasks(state)]
 
     def _is_in_view(self, task: Task) -> bool:
         return self.project in {"", task.project} and self.team in {"", task.team}
@@ -224,13 +235,16 @@ class _Reading:
         ]
 
     def _unlanded(self) -> list[Unlanded]:
-        """Of the newest tasks that are done, those whose branch is ahead, as git says here."""
+        """The newest tasks that are done whose branch has work of theirs that has not landed.
+
+        Git says here what is ahead. The branch of a reviewer is too: it began with another's work.
+        """
         done = [t for t in self._tasks("done") if not _is_settled(t)]
         runs = self.store.runs_by_id([task.run_id for task in done if task.run_id])
         by_directory: dict[str, dict[str, tuple[Task, Run]]] = {}
         for task in done:
             run = runs.get(task.run_id)
-            if run is not None and run.workspace is not None and run.workspace.branch:
+            if run is not None and run.workspace is not None and _has_work(runs, task):
                 directory = by_directory.setdefault(task.spec.cwd or task.project, {})
                 directory.setdefault(run.workspace.branch, (task, run))
         return [
@@ -247,11 +261,11 @@ class _Reading:
         return [(task, landing) for task, landing in pairs if self._is_in_view(task)]
 
     def _finished(self) -> list[Task]:
-        """Of the last day. Work that waits to be landed is listed as that."""
+        """The work that was finished in the last day. What waits to be landed is listed as that."""
         after = self.store.now() - DAY * SECOND
         done = [task for task in self._tasks("done") if task.tally.ended_at > after]
         runs = self.store.runs_by_id([task.run_id for task in done if task.run_id])
-        return [task for task in done if task.tally.landed or not _has_branch(runs, task)]
+        return [task for task in done if task.tally.landed or not _has_work(runs, task)]
 
     def _ahead(self, directory: str, branches: dict[str, tuple[Task, Run]]) -> Iterator[Unlanded]:
         try:
@@ -280,12 +294,17 @@ class _Reading:
         return [*nodes, *(Down(url, url, "", behind[url], gateway=True) for url in sorted(waited))]
 
     def _declared(self, project: str) -> tuple[dict[str, str], set[str]]:
-        """The names of the project's nodes by their addresses, and the address of its gateway."""
+        """What the project's nodes and their models are called, and the address of its gateway."""
         try:
             fleet = self.context.world(project).fleet
         except FleetError:
             return {}, set()
-        names = {node.endpoint: node.name for node in fleet.nodes.values() if node.endpoint}
+        names = {
+            serving_place(serving): f"{serving.upstream} on {serving.node.name}"
+            for model in fleet.models.values()
+            for serving in model.servings
+        }
+        names |= {node.endpoint: node.name for node in fleet.nodes.values() if node.endpoint}
         return names, {url_of(fleet.gateway)} if fleet.nodes else set()
 
     def _waits_for(
@@ -305,7 +324,7 @@ class _Reading:
         return {
             slot.name.removeprefix(GATEWAY)
             if slot.name.startswith(GATEWAY)
-            else slot.name.partition("@")[2]
+            else next((at for at in down if slot.name == at or slot.name.endswith(f"@{at}")), "")
             for slot in servings
         }
 
@@ -353,31 +372,16 @@ def _is_settled(task: Task) -> bool:
     return bool(task.tally.landed or task.tally.landing or task.tally.beaten)
 
 
-def _has_branch(runs: Mapping[str, Run], task: Task) -> bool:
+def _has_work(runs: Mapping[str, Run], task: Task) -> bool:
     run = runs.get(task.run_id)
-    return run is not None and run.workspace is not None and bool(run.workspace.branch)
+    return run is not None and has_work(task.tally.checkpoint, run)
 
 
 OPERATIONS = (
-    Operation(
-        "inbox.list", ListInbox, Permission.READ, list_inbox, "List what needs you.", outside=True
-    ),
-    Operation(
-        "inbox.seen",
-        SeeItems,
-        Permission.READ,
-        see,
-        "Mark items of the inbox as seen.",
-        idempotent=False,
-        reads=False,
-    ),
-    Operation(
-        "inbox.snooze",
-        SnoozeItem,
-        Permission.READ,
-        snooze,
-        "Hide an item of the inbox for a while.",
-        idempotent=False,
-        reads=False,
-    ),
-)
+    Operation("inbox.list", ListInbox, Permission.READ, list_inbox, "List what needs you.",
+              outside=True),
+    Operation("inbox.seen", SeeItems, Permission.READ, see, "Mark items of the inbox as seen.",
+              idempotent=False, reads=False),
+    Operation("inbox.snooze", SnoozeItem, Permission.READ, snooze,
+              "Hide an item of the inbox for a while.", idempotent=False, reads=False),
+)  # fmt: skip

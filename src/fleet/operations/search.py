@@ -9,10 +9,10 @@ from fleet.base.outside import Time
 from fleet.domain.access import Permission
 from fleet.domain.addressing import without_private
 from fleet.domain.data import dataclass
-from fleet.domain.errors import Refused
-from fleet.domain.limits import Name, Text, Whole
+from fleet.domain.errors import Mismatch
+from fleet.domain.limits import Name, TextLimit, Whole
 from fleet.domain.search import (
-    Mark,  # imported at run time: a client reads the types of a reply
+    MatchSpan,  # imported at run time: a client reads the types of a reply
     matches,
     query_of,
     snippet_of,
@@ -48,7 +48,7 @@ class Hit:
     run: str
     at: Time
     text: str
-    marks: tuple[Mark, ...]
+    marks: tuple[MatchSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class FindText(Request[tuple[Hit, ...]]):
     `since`: microseconds since 1970. `limit`: 1 to 200. Of each task the newest match counts.
     """
 
-    text: Annotated[str, Text(MOST_TEXT, some=True, example="For example: fleet search login")]
+    text: Annotated[str, TextLimit(MOST_TEXT, some=True, example="For example: fleet search login")]
     task: str = ""
     project: Directory = ""
     team: Name = ""
@@ -69,7 +69,7 @@ class FindText(Request[tuple[Hit, ...]]):
 def find_text(context: Context, request: FindText) -> tuple[Hit, ...]:
     query = query_of(request.text)
     if not query:
-        raise Refused("There is no word to search for.", fix="For example: fleet search login")
+        raise Mismatch("There is no word to search for.", fix="For example: fleet search login")
     team = team_in_view(context, request.team)
     task = the_task(context, request.task, Permission.READ).id if request.task else ""
     search = TaskSearch(query, team, request.project, task, request.since, request.limit)
@@ -107,6 +107,8 @@ def _passages(context: Context, search: TaskSearch) -> Iterator[Passage]:
     """First what runs say now, which no index has; then what the index has, newest first."""
     index = context.transcripts().passages
     live = {run.task for run in context.store.live_runs() if search.task in {"", run.task}}
+    tasks = context.store.tasks_by_id(sorted(live)).values()
+    live = {task.id for task in tasks if _is_wanted(task, search)}  # others' are no part of the 50
     for name in sorted(live, key=lambda name: -int(name.removeprefix("t-")))[:MOST_LIVE]:
         yield index.newest(name)
     yield from index.find(

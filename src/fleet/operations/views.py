@@ -10,7 +10,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, Text
+from fleet.domain.limits import Name, TextLimit
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import a_name, keep, new_entry, page, the_team
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MAX_VIEWS = 50  # of a team
-ViewName = Annotated[str, Text(60, some=True, what="name of a view")]
+ViewName = Annotated[str, TextLimit(60, some=True, what="name of a view")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class SaveView(Request[ViewRow]):
     """One of this name is replaced."""
 
     name: ViewName
-    words: Annotated[str, Text(500, what="filter")]
+    words: Annotated[str, TextLimit(500, what="filter")]
     team: Name = ""
 
 
@@ -61,12 +61,12 @@ def list_views(context: Context, request: ListViews) -> tuple[ViewRow, ...]:
 
 def save(context: Context, request: SaveView) -> ViewRow:
     team, name = the_team(context, request.team, Permission.ADD), a_name(request.name)
-    known = context.store.entry(EntryKind.VIEW, team, name)
-    is_new = known is None or not known.counts(context.store.now())
+    earlier = context.store.entry(EntryKind.VIEW, team, name)
+    is_new = earlier is None or not earlier.counts(context.store.now())
     if is_new and len(_views(context, team)) >= MAX_VIEWS:
         raise Refused(f"{team} has {MAX_VIEWS} views, which is the limit.", fix="Remove one first.")
     owner = context.actor.name
-    entry = known or new_entry(context, EntryKind.VIEW, team=team, key=name, owner=owner)
+    entry = earlier or new_entry(context, EntryKind.VIEW, team=team, key=name, owner=owner)
     body = {"words": " ".join(request.words.split())}
     return _row(keep(context, replace(entry, owner=owner, until=0, body=body), Kind.VIEW_CHANGED))
 
@@ -78,8 +78,8 @@ def remove(context: Context, request: RemoveView) -> ViewRow:
         raise NotFound(f"There is no view '{name}'.", fix="List them: fleet view")
     if not entry.counts(context.store.now()):
         return _row(entry)
-    gone = replace(entry, until=max(1, context.store.now() - 1))
-    return _row(keep(context, gone, Kind.VIEW_CHANGED))
+    removed = replace(entry, until=max(1, context.store.now() - 1))
+    return _row(keep(context, removed, Kind.VIEW_CHANGED))
 
 
 def _views(context: Context, team: str) -> list[Entry]:
@@ -93,13 +93,7 @@ def _row(entry: Entry) -> ViewRow:
 
 OPERATIONS = (
     Operation("view.list", ListViews, Permission.READ, list_views, "List the team's views."),
-    Operation(
-        "view.save",
-        SaveView,
-        Permission.ADD,
-        save,
-        "Save a filter of tasks as a view.",
-        idempotent=False,
-    ),
+    Operation("view.save", SaveView, Permission.ADD, save, "Save a filter of tasks as a view.",
+              idempotent=False),
     Operation("view.remove", RemoveView, Permission.ADD, remove, "Remove a view."),
-)
+)  # fmt: skip

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from fleet.domain.access import Permission, Role
+from fleet.domain.causes import check_may_force
 from fleet.domain.data import dataclass
-from fleet.domain.errors import Forbidden
+from fleet.domain.errors import Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.landing.landing import check_ready, landed
-from fleet.domain.limits import Text
+from fleet.domain.limits import TextLimit
 from fleet.domain.task import Mode, TaskState
 from fleet.operations.catalogue import Operation, Request
+from fleet.operations.shared.causes import own_task
 from fleet.operations.shared.names import the_task
 from fleet.ports import CommitRow, DiffRow, MergeRow, PushRow, Put, WorktreeRow
 
@@ -23,12 +25,12 @@ if TYPE_CHECKING:
 
 MOST_DIFF = 400_000
 CommitMessage = Annotated[
-    str, Text(10_000, some=True, what="message", example="Say what was changed.")
+    str, TextLimit(10_000, some=True, what="message", example="Say what was changed.")
 ]
-PullTitle = Annotated[str, Text(200, some=True, what="title", example="Say what it is about.")]
-PullBody = Annotated[str, Text(10_000, what="body")]
-GitName = Annotated[str, Text(250, what="branch")]
-Reason = Annotated[str, Text(1000, what="reason")]
+PullTitle = Annotated[str, TextLimit(200, some=True, what="title", example="Say what it is about.")]
+PullBody = Annotated[str, TextLimit(10_000, what="body")]
+GitName = Annotated[str, TextLimit(250, what="branch")]
+Reason = Annotated[str, TextLimit(1000, what="reason")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +116,10 @@ def _settled(context: Context, task_id: str, commit: str) -> list[Change]:
     checkpoint = task.tally.checkpoint
     if task.state is TaskState.RUNNING or checkpoint is None:
         return []
-    left = replace(checkpoint, commit=commit, uncommitted=0)
-    return [Put(replace(task, tally=replace(task.tally, checkpoint=left)))]
+    tally = replace(task.tally, checkpoint=replace(checkpoint, commit=commit, uncommitted=0))
+    if task.state is TaskState.REVIEW and checkpoint.uncommitted:
+        tally = replace(tally, why="")  # it said that they were not committed
+    return [Put(replace(task, tally=tally))]
 
 
 def _must_be_own(context: Context, task: Task) -> None:
@@ -139,14 +143,21 @@ def push(context: Context, request: PushWorktree) -> PushRow:
 
 def merge(context: Context, request: MergeWorktree) -> MergeRow:
     force = request.force.strip()
+    check_may_force(context.actor, own_task(context), force)
     task = the_task(context, request.task, Permission.MERGE)
     by_hand = task.spec.mode == Mode.TERMINAL or task.spec.assignee  # a person sees how far it is
     if not force and (not by_hand or task.state is TaskState.FAILED):
         check_ready(task)
-    done = context.trees().merge(task, request.onto.strip(), tested=not force)
+    try:
+        done = context.trees().merge(task, request.onto.strip(), tested=not force)
+    except NotFound as error:
+        if not task.tally.landed:
+            raise
+        landed = f"{task.id} has landed already ({task.tally.landed[:12]})."
+        raise Refused(landed, code="landed") from error
     if not done.nothing:
-        about = {"branch": done.branch, "onto": done.onto, "commit": done.commit}
-        event = context.event(Kind.WORKTREE_MERGED, task.id, **about, force=force)
+        data = {"branch": done.branch, "onto": done.onto, "commit": done.commit}
+        event = context.event(Kind.WORKTREE_MERGED, task.id, **data, force=force)
         context.commit(_is_landed(context, task.id, done.commit), event)
     return done
 
@@ -168,24 +179,15 @@ def propose(context: Context, request: ProposeWorktree) -> PushRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "worktree.status", ShowWorktree, _P.READ, status, "Show a worktree.", outside=True
-    ),
-    Operation(
-        "worktree.diff", DiffWorktree, _P.READ, diff, "Show what a task has changed.", outside=True
-    ),
-    Operation(
-        "worktree.commit", CommitWorktree, _P.COMMIT, commit, "Commit all changes in a worktree.",
-        outside=True,
-    ),
-    Operation(
-        "worktree.push", PushWorktree, _P.PUSH, push, "Push a worktree's branch.", outside=True
-    ),
-    Operation(
-        "worktree.merge", MergeWorktree, _P.MERGE, merge, "Merge a worktree's branch.",
-        outside=True,
-    ),
-    Operation(
-        "worktree.pr", ProposeWorktree, _P.PUSH, propose, "Open a pull request.", outside=True
-    ),
+    Operation("worktree.status", ShowWorktree, _P.READ, status, "Show a worktree.", outside=True),
+    Operation("worktree.diff", DiffWorktree, _P.READ, diff, "Show what a task has changed.",
+              outside=True),
+    Operation("worktree.commit", CommitWorktree, _P.COMMIT, commit,
+              "Commit all changes in a worktree.", outside=True),
+    Operation("worktree.push", PushWorktree, _P.PUSH, push, "Push a worktree's branch.",
+              outside=True),
+    Operation("worktree.merge", MergeWorktree, _P.MERGE, merge, "Merge a worktree's branch.",
+              outside=True),
+    Operation("worktree.pr", ProposeWorktree, _P.PUSH, propose, "Open a pull request.",
+              outside=True),
 )  # fmt: skip

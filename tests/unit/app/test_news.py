@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from fleet.client.remote import News
+from fleet.client.remote import EventNews
 from fleet.domain.errors import Unavailable
 from tests.wait import LIMIT, until
 
@@ -25,7 +25,7 @@ class Server:
 
 def test_a_wait_ends_with_the_next_event_and_uses_one_stream():
     server = Server()
-    news = News(server)
+    news = EventNews(server)
     for _ in range(3):
         waiting = threading.Thread(target=news.wait, args=(60,))
         waiting.start()
@@ -43,6 +43,6 @@ class Down:
 
 
 def test_a_stream_that_cannot_be_read_is_no_error():
-    news = News(Down())
+    news = EventNews(Down())
     news.wait(0.01)
     news.wait(0.01)

@@ -6,17 +6,22 @@ import pytest
 
 from fleet.adapters.machine.notify import CHANNELS
 from fleet.app import App
+from fleet.app.supervisor_parts import notifiers
 from fleet.client import LocalClient
 from fleet.config.files.problems import InvalidConfig
 from fleet.config.stores import KINDS, StoreKind
 from fleet.domain.errors import BadInput
 from fleet.operations.tasks.change import AddTask
 from fleet.operations.tasks.list import ListTasks
+from fleet.ports import TaskQuery
 from fleet.testing.memory_store import MemoryStore
+
+OPENED: list[MemoryStore] = []
 
 
 def open_ledger(_url, _bell, _taken, **_options) -> MemoryStore:
-    return MemoryStore()
+    OPENED.append(MemoryStore())
+    return OPENED[-1]
 
 
 def home(tmp_path, **env: str) -> App:
@@ -35,7 +40,7 @@ def test_a_store_is_its_module_and_its_row(tmp_path):
     assert app.shared
     client = LocalClient(app)
     client.call(AddTask("Hello", "Say hello.", str(tmp_path)))
-    assert isinstance(app.store, MemoryStore)
+    assert [task.title for task in OPENED[-1].tasks(TaskQuery())] == ["Hello"]
     assert [row.title for row in client.call(ListTasks())] == ["Hello"]
 
 
@@ -72,6 +77,6 @@ def test_a_channel_is_its_class_its_row_and_its_setting(tmp_path, monkeypatch):
     address = "http://127.0.0.1:9/notices"
     app = home(tmp_path, FLEET_NOTIFY_WEBHOOK=address)
     monkeypatch.setitem(CHANNELS, "webhook", Pager)
-    (pager,) = app.notifiers()
+    (pager,) = notifiers(app)
     assert (pager.name, pager.number) == ("pager", address)
-    assert home(tmp_path / "other").notifiers() == []
+    assert notifiers(home(tmp_path / "other")) == []

@@ -14,7 +14,7 @@ from fleet.domain.errors import Refused
 from fleet.domain.event import Event
 from fleet.domain.fleet import Agent, Fleet, Model, Node, Serving
 from fleet.domain.forges.pull import PullSeen, PullState
-from fleet.domain.nodes.inventory import Held, Inventory, Resident, Seen
+from fleet.domain.nodes.inventory import Inventory, NodeModel, Resident, SeenNode
 from fleet.domain.run import Choice, Ending, Outcome, Progress, RunState, Usage
 from fleet.domain.task import Retry, claim
 from fleet.operations.catalogue import Context, perform
@@ -144,8 +144,16 @@ class FakeTrees:
     def origin(self, task):
         return task.project, "main"
 
+    def repository_of(self, task):
+        del task
+        return ""
+
     def check_branch(self, repository, branch):
         del repository, branch
+
+    def has_work(self, repository, branch, commit, tip):
+        del repository, branch, commit, tip
+        return True
 
     def check_remote(self, repository, remote):
         del repository, remote
@@ -244,8 +252,10 @@ class Office:
             fleet=Fleet(agents=agents, models={"heavy": model}, nodes={"big": node}),
             withheld=frozenset(),
         )
-        inventory = Inventory("ollama", (Held("qwen"),), (Resident("qwen", 20, context=32768),))
-        seen = [Seen("big", up=True, inventory=inventory)]
+        inventory = Inventory(
+            "ollama", (NodeModel("qwen"),), (Resident("qwen", 20, context=32768),)
+        )
+        seen = [SeenNode("big", up=True, inventory=inventory)]
         self.machines = FakeMachines(self.world.fleet, seen)
         self.logins = FakeLogins()
 

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from fleet.domain.audit import AuditRecord
 from fleet.domain.entry import Entry, EntryKind
-from fleet.domain.evals.result import CaseResult, Evaluation, Row
+from fleet.domain.evals.result import CaseResult, EvalResult, Evaluation
 from fleet.domain.landing.landing import (
     Evidence,
     Landing,
     LandingState,
+    LandingWish,
     Proposal,
     Pull,
     Train,
-    Wish,
     new_train,
     train_id,
 )
-from fleet.domain.nodes.trace import Tokens, Trace
+from fleet.domain.nodes.trace import TokenCounts, Trace, TraceSource
 from fleet.domain.run import (
     Checkpoint,
     Choice,
@@ -52,9 +52,9 @@ from fleet.operations.compute.traces import ListTraces
 from fleet.operations.forges.pulls import ClosePull, MergePull, OpenPull, ShowPull, SyncPull
 from fleet.operations.forges.tickets import AddTicket, FindTickets
 from fleet.operations.inbox import ListInbox, SeeItems, SnoozeItem
+from fleet.operations.insight.conversation import ReadSaid
 from fleet.operations.insight.history import CountTasks, ReadTaskFiles, TaskEvents, TaskGates
 from fleet.operations.insight.preview import PreviewTask
-from fleet.operations.insight.said import ReadSaid
 from fleet.operations.insight.usage import ListBudgets, ReportUsage
 from fleet.operations.landing.forecast import ForecastLandings
 from fleet.operations.landing.landing import (
@@ -246,7 +246,7 @@ def _landing(office, team: str) -> str:
     store = office.store
     landing = Landing(
         store.new_id("l"), 0, LandingState.QUEUED, office.add(SECRET, team=team), team, SECRET,
-        train_id(SECRET, "main"), "main", SECRET, Wish(SECRET), store.now(), why=SECRET,
+        train_id(SECRET, "main"), "main", SECRET, LandingWish(SECRET), store.now(), why=SECRET,
     )  # fmt: skip
     trains = [] if store.trains() else [Put(Train(landing.train, 0, SECRET, "main"))]
     store.commit([*trains, Put(landing)], [])
@@ -257,7 +257,7 @@ def _pull(office, team: str) -> str:
     """A task that is done, with a pull request."""
     store, task = office.store, _done(office, team)
     opened = Pull(7, f"https://x/{SECRET}", SECRET, "c1", "c1", "c0")
-    wish = Wish(SECRET, remote="origin", pull=Proposal(SECRET, opened=opened))
+    wish = LandingWish(SECRET, remote="origin", pull=Proposal(SECRET, opened=opened))
     landing = Landing(
         store.new_id("l"), 0, LandingState.QUEUED, task, team, SECRET,
         train_id(SECRET, "main", "origin", pulls=True), "main", "c1", wish, store.now(), why=SECRET,
@@ -358,24 +358,26 @@ def _running(office, team: str, request):
 
 def _evaluated(office, request):
     case = CaseResult("review", "review", 0.5, 1, 2, 2, 3.5, 0.5, 90, None, "1 of 2 right")
-    row = Row("heavy", "big", "http://10.0.0.7:11434", "qwen:32b", ("reviewer",), (case,))
+    row = EvalResult("heavy", "big", "http://10.0.0.7:11434", "qwen:32b", ("reviewer",), (case,))
     office.machines.kept = [
         Evaluation("20261118-090000-ab12", 7, "suite", "builtin", 42, "bubblewrap", (row,))
     ]
     return request
 
 
-def _traced(office, request):
+def _traced(office, team: str, request):
+    task = office.add(SECRET, team=team)
     estimates = [{"node": "big", "wait": 1, "load": 0, "prefill": 2, "decode": 3}]
-    why = {"estimates": estimates, "failed": ["old: it is gone"], "error": "none"}
+    why = {"estimates": estimates, "failed": ["old: it is gone"], "error": SECRET}
     office.machines.written = [
         Trace(
             7,
-            "implementer",
-            "t-1.1",
+            SECRET,
+            f"{task}.1",
             "heavy",
             node="big",
-            tokens=Tokens(9, 8, 7),
+            source=TraceSource(f"{task}.1", SECRET),
+            tokens=TokenCounts(9, 8, 7),
             cost=0.5,
             why=why,
         )
@@ -386,8 +388,11 @@ def _traced(office, request):
 
 def _hosted(office, request):
     later = office.store.now() + 10**9
-    host = Host("h-1", 0, "box", "x", "y", later, ("http://old:1 no answer",), 3, ("codex codex",))
-    parked = Slots("credential:claude", 0, ("t-1.1",), later, "Rate limit.")
+    host = Host(
+        "h-1", 0, "box", "x", "y", later, ("http://old:1 no answer",), 3, ("codex codex",),
+        without=(f"untrusted /{SECRET}",),
+    )  # fmt: skip
+    parked = Slots("credential:claude", 0, ("t-1.1",), later, f"Rate limit: {SECRET}")
     if not office.store.hosts():
         office.store.commit([Put(host), Put(parked)], [])
     return request
@@ -416,9 +421,9 @@ SAMPLES = {
     "model.list": lambda office, team: ListModels(),
     "route.explain": lambda office, team: ExplainRoute("heavy"),
     "model.warm": lambda office, team: WarmModel("heavy"),
-    "trace.list": lambda office, team: _traced(office, ListTraces()),
+    "trace.list": lambda office, team: _traced(office, team, ListTraces()),
     "gateway.show": lambda office, team: ShowGateway(),
-    "gateway.log": lambda office, team: _traced(office, ReadGatewayLog()),
+    "gateway.log": lambda office, team: _traced(office, team, ReadGatewayLog()),
     "eval.list": lambda office, team: _evaluated(office, ListEvals()),
     "eval.show": lambda office, team: _evaluated(office, ShowEval("20261118-090000-ab12")),
     "host.list": lambda office, team: _hosted(office, ListHosts()),

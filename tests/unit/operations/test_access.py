@@ -12,6 +12,7 @@ from fleet.domain.access import Role
 from fleet.domain.errors import FleetError, Forbidden, NotFound
 from fleet.domain.record_json import dumps
 from fleet.domain.run import Ending, Summary
+from fleet.operations.catalogue import perform
 from fleet.operations.compat.issues import ListIssues
 from fleet.operations.messages.ask_answer_send import (
     Answer,
@@ -31,6 +32,7 @@ from fleet.operations.tasks.show import ShowTask
 from fleet.operations.tasks.spawn import SpawnAgent
 from fleet.operations.tasks.transcript import ReadTranscript
 from fleet.operations.team.checkpoints import LatestCheckpoint, ListCheckpoints, SaveCheckpoint
+from tests.unit.operations.conftest import Office
 from tests.unit.operations.samples import DECLARED, SECRET, sample
 
 BY_NAME = pytest.mark.parametrize("name", DECLARED)
@@ -49,14 +51,28 @@ def test_a_team_is_shown_and_changes_nothing_of_another(name, role, office):
     request = sample(name, office, team="blue")
     before = office.snapshot()
     reply = ()
+    actor = replace(office.person(role, "red", name="ada"), remote=True)
+    context = office.context(actor)._replace(offers=lambda _, directory: SECRET not in directory)
     with suppress(Forbidden, NotFound):
-        reply = office.call(request, office.person(role, "red", name="ada"))
+        reply = perform(context, request)
     assert SECRET not in dumps(reply)
     assert office.snapshot() == before
 
 
-ID = re.compile(r"\b(?:[tm]-[0-9]+|e-[0-9]+)\b")
-NOTHING = {"t": "t-999999", "m": "m-999999", "e": "e-999999"}
+@BY_NAME
+def test_what_every_team_hears_names_nothing_of_one(name, office):
+    """An event about no task, and without a team, is everybody's."""
+    with suppress(FleetError):
+        office.call(sample(name, office, team="blue"))
+    heard = [
+        event for event in office.store.events() if not event.task and "team" not in event.data
+    ]
+    assert {event.type.partition(".")[0] for event in heard} <= {"host"}
+    assert SECRET not in dumps([dict(event.data) for event in heard])
+
+
+ID = re.compile(r"\b[tmel]-[0-9]+\b")
+NOTHING = {kind: f"{kind}-999999" for kind in "tmel"}
 
 
 def of_nothing(value):
@@ -86,6 +102,54 @@ def test_an_id_of_another_team_is_answered_as_an_id_of_nothing(name, role, offic
     if (other := of_nothing(request)) == request:
         return  # it names no id
     assert answer_to(office, request, actor) == answer_to(office, other, actor)
+
+
+def strange_ids(office) -> tuple[str, ...]:
+    """Of what the team blue has: a task, its run, a message, a landing."""
+    task = office.add("Theirs", team="blue")
+    office.start(task)
+    office.ask(task)
+    landing = sample("land.show", office, "blue")
+    (message,) = office.store.messages(task)
+    return task, f"{task}.1", message.id, landing.landing
+
+
+def named(request, field: str, value: str):
+    """The request with this id in this field; None: such a field takes no text."""
+    old = getattr(request, field)
+    if isinstance(old, str):
+        return replace(request, **{field: value})
+    if isinstance(old, tuple) and all(isinstance(each, str) for each in old):
+        return replace(request, **{field: (value,)})
+    return None
+
+
+def words_of(answer) -> str:
+    plain = answer if isinstance(answer, tuple) and answer and isinstance(answer[0], type) else None
+    return ID.sub("ID", str(plain) if plain else dumps(answer))
+
+
+PLACES = {  # where a page begins: what is older than such a number, whatever has it
+    *("message.questions", "board.read", "mail.list", "checkpoint.list", "land.list", "chat.read"),
+}
+
+
+@pytest.mark.parametrize("name", [n for n in DECLARED if n not in PERSONAL])
+def test_an_id_of_another_team_in_any_field_is_answered_as_an_id_of_nothing(name):
+    """In whatever field: as a cursor, as a place in a line, as a name or a text."""
+    for field in fields(sample(name, Office(), team="red")):
+        if field.name in {"before", "after"} and name in PLACES:
+            continue
+        answers = []
+        for is_there in (True, False):
+            office = Office()
+            ids, request = strange_ids(office), sample(name, office, team="red")
+            lead, given = office.person(Role.TEAM_LEAD, "red", name="ada"), []
+            for each in ids if is_there else map(of_nothing, ids):
+                asked = named(request, field.name, each)
+                given.append(asked and words_of(answer_to(office, asked, lead)))
+            answers.append(given)
+        assert answers[0] == answers[1], field.name
 
 
 FROM_RED = {

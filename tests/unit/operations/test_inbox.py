@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from fleet.domain.access import Actor, Role
-from fleet.domain.activity import Seen
+from fleet.domain.activity import SeenRun
 from fleet.domain.errors import BadInput, NotFound
-from fleet.domain.run import Ending, Host, Workspace
+from fleet.domain.run import Checkpoint, Ending, Host, Workspace
 from fleet.domain.task import Spec, Tally
 from fleet.operations.catalogue import perform
 from fleet.operations.inbox import ListInbox, SeeItems, SnoozeItem
@@ -26,13 +26,19 @@ def kinds(office, actor=None, **given) -> list[str]:
     return [f"{item.kind} {item.task}".strip() for item in items]
 
 
-def done_on_a_branch(office, title="Notes") -> str:
+def done_on_a_branch(office, title="Notes", commit="1f2e3d") -> str:
     task = office.add(title)
     run = office.start(task)
     workspace = Workspace(f"/w/{task}", f"/w/{task}", f"fleet/{task}", "main")
     office.store.commit([Put(replace(office.store.run(run), workspace=workspace))], [])
-    office.end(run)
+    office.end(run, checkpoint=Checkpoint(commit))
     return task
+
+
+def test_a_task_that_changed_nothing_brings_nothing_though_its_branch_is_ahead(office):
+    task = done_on_a_branch(office, "Review", commit="")
+    assert kinds(office) == []
+    assert kinds(office, kinds=("finished",)) == [f"finished {task}"]
 
 
 def test_questions_failures_reviews_and_work_that_is_not_landed_in_that_order(office):
@@ -99,7 +105,7 @@ def test_a_dialog_is_seen_only_of_agents_in_terminals(office):
 
     def look(pairs):
         asked.extend(run.id for _, run in pairs)
-        return {run.id: Seen("permission", "Run make?") for _, run in pairs}
+        return {run.id: SeenRun("permission", "Run make?") for _, run in pairs}
 
     office.agents.seen = look
     (item,) = office.call(ListInbox())

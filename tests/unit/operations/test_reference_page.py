@@ -28,7 +28,6 @@ WITHOUT_A_COMMAND = {
     "gateway.show",  # likewise: `fleet gateway status`
     "gateway.log",  # likewise
     "route.explain",  # of the dashboard
-    "limit.list",  # likewise
     "usage.report",  # likewise; `fleet stats` adds up the same runs
     "session.open",  # likewise
     "session.renew",  # likewise
@@ -46,6 +45,7 @@ SHOWN_BY = {
     "run.said": "logs",
     "run.screen": "top",
     "usage.report": "stats",
+    "model.list": "nodes",
     "model.warm": "warmup",
     "trace.list": "trace",
     "gateway.log": "gateway",

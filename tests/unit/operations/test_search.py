@@ -5,7 +5,7 @@ import pytest
 from fleet.domain.access import Actor, Role
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.messages.mail import SendMail
-from fleet.operations.search import FindText
+from fleet.operations.search import MOST_LIVE, FindText
 from fleet.operations.tasks.change import AddTask
 from fleet.ports import Passage, SaidLine
 
@@ -63,6 +63,16 @@ def test_another_teams_tasks_are_not_there(office):
     with pytest.raises(NotFound):
         office.call(FindText("zebra", task=task), EVE)
     assert len(office.call(FindText("zebra"), BOB)) == 2
+
+
+def test_what_another_team_says_now_takes_no_place_of_what_ones_own_says(office):
+    mine = office.call(AddTask("One", team="red")).id
+    others = [office.call(AddTask("Other", team="blue")).id for _ in range(MOST_LIVE)]
+    for task in (mine, *others):
+        office.start(task)
+        line = SaidLine(f"{task}.1", 7, "text", "A zebra.")
+        office.machine.passages.unindexed[task] = Passage(task, (line,))
+    assert [hit.task for hit in office.call(FindText("zebra"), BOB)] == [mine]
 
 
 def test_a_private_message_in_a_transcript_is_not_found_by_others(office):

@@ -7,6 +7,7 @@ import pytest
 from fleet.domain.access import Role
 from fleet.domain.errors import BadInput, Forbidden, Refused
 from fleet.domain.task import Spec
+from fleet.operations.landing.landing import LandTasks
 from fleet.operations.worktrees import (
     CommitWorktree,
     MergeWorktree,
@@ -14,6 +15,7 @@ from fleet.operations.worktrees import (
     PushWorktree,
     ShowWorktree,
 )
+from tests.unit.operations.samples import sample
 
 
 def test_a_run_commits_in_its_own_worktree_without_naming_it_and_in_no_other(office):
@@ -68,3 +70,12 @@ def test_what_git_refuses_is_told_as_it_is_and_nothing_is_written_down(office):
     task = office.add()
     office.call(CommitWorktree("Work", task))
     office.refused(CommitWorktree("Work", task), kind=Refused)
+
+
+@pytest.mark.parametrize("role", [Role.MERGER, Role.TEAM_LEAD])
+def test_an_agent_lands_nothing_untested_whatever_its_role(office, role):
+    own = office.agent(office.start(office.add("Land what is done")), role)
+    done = sample("land.add", office, "local").tasks[0]
+    for request in (LandTasks((done,), force="Urgent."), MergeWorktree(done, force="Urgent.")):
+        assert office.refused(request, own, kind=Forbidden).code == "for_people"
+        assert office.call(request, office.person(role))

@@ -30,7 +30,7 @@ class Traces:
 
     @staticmethod
     def of(home: Home, run_id: str) -> Traces | None:
-        """None when they cannot be read, or tell of something else."""
+        """The files of a run; None when they cannot be read, or are about something else."""
         task_id = run_id.rpartition(".")[0]
         file = home.runs / run_id / "launch.json"
         try:
@@ -70,19 +70,19 @@ def order_of(home: Home, run_id: str) -> dict[str, Any]:
 
 
 def task_of(traces: Traces, row: Task | None) -> Task:
-    """At work on this run again; `row` is what the store has under its id."""
+    """The task, at work on this run again; `row` is what the store has under its id."""
     number = int(traces.run.rpartition(".")[2])
     if row is None:
-        return _told_task(traces, number)
+        return _rebuilt_task(traces, number)
     if row.created_at > traces.at:
         raise Refused(
             f"The id {row.id} belongs to a newer task now.",
-            fix=f"What it did is in {traces.root or traces.order.get('cwd')}.",
+            fix=f"Its files are in {traces.root or traces.order.get('cwd')}.",
         )
     return replace(row, state=TaskState.RUNNING, tally=replace(row.tally, runs=number))
 
 
-def _told_task(traces: Traces, number: int) -> Task:
+def _rebuilt_task(traces: Traces, number: int) -> Task:
     written = traces.told
     spec = Spec(
         agent=str(written.get("agent") or ""),
@@ -113,7 +113,7 @@ def _told_task(traces: Traces, number: int) -> Task:
 
 
 def run_of(traces: Traces, task: Task, world: Loaded, *, host: str, base: str) -> Run:
-    """Nobody holds it, so whoever supervises here takes it up, and settles it if it has ended."""
+    """The run, with no holder, so that the supervisor here adopts it, and settles it if it has ended."""
     choice = choose_for(world, task)
     path = str(traces.order.get("cwd", ""))
     workspace = Workspace(path)

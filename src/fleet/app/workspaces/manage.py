@@ -17,21 +17,24 @@ from fleet.domain.task import ENDED
 from fleet.ports import TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fleet.adapters.git.checkout import GitCheckout
-    from fleet.adapters.git.diff.span import Span
-    from fleet.adapters.git.kept.refs import Kept
+    from fleet.adapters.git.diff.span import DiffSpan
+    from fleet.adapters.git.kept.refs import KeptRef
     from fleet.adapters.git.kept.restore import Restored
     from fleet.adapters.git.landing.merge_and_push import Merged, Pushed
+    from fleet.adapters.git.old_branches import DeleteBranches
+    from fleet.adapters.git.remove import RemovedWorktree
     from fleet.adapters.git.repo import Repo
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.app.workspaces.repair import Repairs
     from fleet.domain.run import Checkpoint, Run, Workspace
     from fleet.domain.task import Task
 
 MAX_TASKS = 10_000  # that are looked at one by one; older ones by what is left of them
-TASK = re.compile(r"^t-[0-9]{1,18}(?=-|$)")  # in the name of a worktree or of a branch
+TASK = r"^t-[0-9]{1,18}(?=-|$)"  # in the name of a worktree or of a branch
+BATCH = 50  # tasks whose worktrees go side by side, and whose branches go together
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 
@@ -103,6 +106,8 @@ class Workspaces:
 
             for run in reversed(self._app.store.runs(task.id)):
                 if run.workspace is not None:
+                    if self._app.shared and (brought := self._brought(task, run)):
+                        return brought
                     what, command = "its worktree is", f"fleet diff {task.id}"
                     must_be_here(self._app.context, run, what, command)
             self._must_have_begun(task)
@@ -113,6 +118,31 @@ class Workspaces:
             )
         return workspace
 
+    def _brought(self, task: Task, run: Run) -> Workspace | None:
+        """What an ended run of another host left: its commits come from the store to the task's branch here.
+
+        None: they are not there, they are not all of the work, or the branch is another one.
+        """
+        from fleet.adapters.git.repo import Repo
+        from fleet.supervisor.share_commits import pieces_of
+
+        workspace, commit = run.workspace, _left_by(task.tally.checkpoint)
+        if run.live or workspace is None or not workspace.branch or not commit:
+            return None
+        if task.tally.checkpoint and task.tally.checkpoint.uncommitted:
+            return None
+        with suppress(FleetError, OSError):
+            checkout, repo = self._app.checkout(task.project), Repo.of(Path(_project(task)))
+            if checkout.missing(task, [commit]):
+                checkout.bring(task, pieces_of(self._app.store, [commit]), [commit])
+            branch = workspace.branch
+            if not repo.has_branch(branch) and repo.has_commit(commit):
+                repo.git("branch", "--no-track", branch, commit)
+            if repo.is_ancestor(commit, f"refs/heads/{branch}"):
+                own = str(repo.common)
+                return replace(workspace, root="", path=str(repo.top), made=False, repository=own)
+        return None
+
     def _must_have_begun(self, task: Task) -> None:
         if not any(run.started_at for run in self._app.store.runs(task.id)):
             raise Refused(
@@ -121,9 +151,9 @@ class Workspaces:
                 code="not_begun",
             )
 
-    def span(self, task: Task, *, against: str = "", number: int = 0) -> Span:
-        """From where the task began, or its run of this number, to its work as it is now."""
-        from fleet.adapters.git.diff.span import Wanted, span
+    def span(self, task: Task, *, against: str = "", number: int = 0) -> DiffSpan:
+        """The span from where the task, or its run of this number, began, to its work as it is now."""
+        from fleet.adapters.git.diff.span import WantedDiff, span
         from fleet.supervisor.attempt.site import merges_of
 
         runs = [run for run in self._runs(task) if not number or run.number <= number]
@@ -137,7 +167,7 @@ class Workspaces:
         if not tip and not os.path.isdir(workspace.root):  # noqa: PTH112  # it may be empty
             self._must_have_begun(task)
         settings = self._app.worlds(task.project).settings.workspace
-        wanted = Wanted(
+        wanted = WantedDiff(
             task.id, tip, newest, next(earlier, ""),
             merges_of(self._app.store, task.after, task.project),
             against, settings.credential_files,
@@ -153,7 +183,7 @@ class Workspaces:
         return [] if is_empty(span) else argv
 
     def diff_text(self, task: Task, *how: str, against: str = "", number: int = 0) -> str:
-        """As git writes it for programs."""
+        """The diff as git writes it for programs."""
         from fleet.adapters.git.diff.read import text
 
         return text(self.span(task, against=against, number=number), *how)
@@ -203,36 +233,54 @@ class Workspaces:
 
     def remove_all(self, tasks: Sequence[str], *, delete_branch: bool = False) -> list[Cleared]:
         """Every workspace of each task on this host, side by side; their processes are gone."""
-        from fleet.adapters.processes.threads import side_by_side
+        from fleet.adapters.git.old_branches import DeleteBranches
 
+        which = DeleteBranches.SAVED if delete_branch else DeleteBranches.UNUSED
         rows = [self._app.store.task(task) for task in tasks]
-        return side_by_side([self._removal(task, delete_branch=delete_branch) for task in rows])
+        return [done for some in _batches(rows) for done in self._removal(some, which)()]
 
-    def _removal(self, task: Task, *, delete_branch: bool) -> Callable[[], Cleared]:
+    def _removal(self, tasks: Sequence[Task], which: DeleteBranches) -> Callable[[], list[Cleared]]:
         """What it needs of the store it has then, so that it can be done in a thread."""
-        try:
-            checkout, made = self._app.checkout(task.project), self._made(task)
-        except (FleetError, OSError) as error:
-            failed = Cleared(task.id, error=error)
-            return lambda: failed
-        return partial(_remove, checkout, task, made, delete_branch=delete_branch)
+        made = {task.id: self._made(task) for task in tasks}
+        by_project: dict[str, list[Task]] = {}
+        for task in tasks:
+            by_project.setdefault(task.project, []).append(task)
+        acts: list[Callable[[], list[Cleared]]] = []
+        for project, some in by_project.items():
+            try:
+                checkout = self._app.checkout(project)
+            except (FleetError, OSError) as error:
+                acts.append(partial(_all_failed, some, error))
+            else:
+                acts.append(partial(_remove, checkout, some, made, which))
 
-    def tidy(self, *, days: float, dry_run: bool) -> Tidied:
-        """Finish interrupted removals, remove what ended tasks left, trim the pools, list what belongs to no task."""
-        from fleet.adapters.processes.threads import side_by_side
+        def act() -> list[Cleared]:
+            cleared = {done.task: done for act in acts for done in act()}
+            return [cleared[task.id] for task in tasks]
 
+        return act
+
+    def tidy(
+        self, *, days: float, dry_run: bool, note: Callable[[int, int], None] | None = None
+    ) -> Tidied:
+        """Finish interrupted removals, remove what ended tasks left, trim the pools, list what belongs to no task.
+
+        `note` is told of how many tasks the worktrees are gone, and how many there are.
+        """
         tasks = self._tasks()
         before = self._app.store.now() - int(days * DAY)
-        left = {task.id: self._left(task, before) for task in tasks}
+        made = self._made_by(tasks)
+        left = {task.id: _left(task, made[task.id], before) for task in tasks}
         mine = [task for task in tasks if left[task.id]]
         if dry_run:
             cleared = [Cleared(task.id, left[task.id]) for task in mine]
         else:
-            cleared = side_by_side([self.clearing(task) for task in mine])
+            cleared = self._clear(mine, note or _no_note)
         young = [task for task in tasks if not left[task.id] and task.state in ENDED]
-        younger = sum(os.path.lexists(w.root) for task in young for w in self._made(task))
+        younger = sum(os.path.lexists(w.root) for task in young for w in made[task.id])
         pooled = dict.fromkeys(self._trim_pools(tasks, before / SECOND, dry_run=dry_run))
-        orphans = dict.fromkeys(self._orphans(tasks))  # projects may share a place
+        owned = [workspace for each in made.values() for workspace in each]
+        orphans = dict.fromkeys(self._orphans(tasks, owned))  # projects may share a place
         return Tidied(tuple(cleared), tuple(orphans), dry_run, tuple(pooled), younger)
 
     def _trim_pools(self, tasks: list[Task], before: float, *, dry_run: bool) -> Iterator[str]:
@@ -244,16 +292,8 @@ class Workspaces:
     def _projects(self, tasks: list[Task]) -> list[str]:
         from fleet.config import checkout_top
 
-        here = str(self._app.loaded.project or checkout_top(self._app.cwd) or "")
-        return sorted({t.project for t in tasks} | {"", here})
-
-    def _left(self, task: Task, before: int) -> tuple[str, ...]:
-        """Its directories that may go: it ended long ago, or their removal had begun."""
-        roots = [w.root for w in self._made(task)]
-        begun = tuple(root for root in roots if Path(f"{root}.removing").exists())
-        if task.state in ENDED and task.tally.ended_at <= before:
-            return tuple(root for root in roots if os.path.lexists(root) or root in begun)
-        return begun
+        current = str(self._app.loaded.project or checkout_top(self._app.cwd) or "")
+        return sorted({t.project for t in tasks} | {"", current})
 
     def _tasks(self) -> list[Task]:
         """The newest, and all others that have a worktree or a branch here."""
@@ -269,28 +309,35 @@ class Workspaces:
                     *_directories(Path(settings.root), set()),
                     *_branches(project, settings.branch_prefix, set()),
                 )
-                older |= {i for orphan in left for i in TASK.findall(Path(orphan.name).name)}
+                older |= {i for orphan in left for i in re.findall(TASK, Path(orphan.name).name)}
         return [*newest, *store.tasks_by_id(sorted(older - known)).values()]
 
-    def clearing(self, task: Task) -> Callable[[], Cleared]:
-        """What it needs of the store it has then, so that it can be done in a thread."""
-        try:
-            checkout, made = self._app.checkout(task.project), self._made(task)
-        except (FleetError, OSError) as error:
-            failed = Cleared(task.id, said=(str(error),))
-            return lambda: failed
-        return partial(_clear, checkout, task, made)
+    def _clear(self, tasks: Sequence[Task], note: Callable[[int, int], None]) -> list[Cleared]:
+        cleared = list[Cleared]()
+        note(0, len(tasks))
+        for some in _batches(tasks):
+            cleared += map(_with_the_error, self.clearing(some)())
+            note(len(cleared), len(tasks))
+        return cleared
+
+    def clearing(self, tasks: Sequence[Task]) -> Callable[[], list[Cleared]]:
+        """Removes their worktrees, and the branches that are merged.
+
+        What it needs of the store it has then, so that it can be done in a thread.
+        """
+        from fleet.adapters.git.old_branches import DeleteBranches
+
+        return self._removal(tasks, DeleteBranches.MERGED)
 
     def has_worktree(self, task: Task) -> bool:
         """Whether one that fleet made for it is here, or half removed."""
         roots = [w.root for w in self._made(task)]
         return any(os.path.lexists(path) for root in roots for path in (root, f"{root}.removing"))
 
-    def _orphans(self, tasks: list[Task]) -> Iterator[Orphan]:
+    def _orphans(self, tasks: list[Task], owned: list[Workspace]) -> Iterator[Orphan]:
         from fleet.supervisor.ahead import read_ahead
 
-        made = [w for task in tasks for w in self._made(task)]
-        made += [row.workspace for row in read_ahead(self._app.home.ahead).values()]
+        made = owned + [row.workspace for row in read_ahead(self._app.home.ahead).values()]
         roots = {w.root for w in made}
         for project in self._projects(tasks):
             with suppress(FleetError, OSError):
@@ -299,58 +346,87 @@ class Workspaces:
                 yield from _branches(project, settings.branch_prefix, {w.branch for w in made})
 
     def _made(self, task: Task) -> list[Workspace]:
-        workspaces = {r.workspace.root: r.workspace for r in self._runs(task) if r.workspace}
-        return [w for w in workspaces.values() if w.made]
+        return _made_in(self._runs(task))
+
+    def _made_by(self, tasks: Sequence[Task]) -> dict[str, list[Workspace]]:
+        """The same of each of many tasks, which are asked for together."""
+        host = self._app.home.host_id()
+        names = {t.id: [f"{t.id}.{n}" for n in range(1, t.tally.runs + 1)] for t in tasks}
+        runs = self._app.store.runs_by_id([name for each in names.values() for name in each])
+        return {
+            task: _made_in([runs[n] for n in each if n in runs and runs[n].host == host])
+            for task, each in names.items()
+        }
 
     def _runs(self, task: Task) -> list[Run]:
-        here = self._app.home.host_id()
-        return [run for run in self._app.store.runs(task.id) if run.host == here]
+        host = self._app.home.host_id()
+        return [run for run in self._app.store.runs(task.id) if run.host == host]
+
+
+def _made_in(runs: Sequence[Run]) -> list[Workspace]:
+    workspaces = {run.workspace.root: run.workspace for run in runs if run.workspace}
+    return [workspace for workspace in workspaces.values() if workspace.made]
+
+
+def _left(task: Task, made: Sequence[Workspace], before: int) -> tuple[str, ...]:
+    """The task's directories that may be removed: it ended long ago, or their removal had begun."""
+    roots = [w.root for w in made]
+    begun = tuple(root for root in roots if Path(f"{root}.removing").exists())
+    if task.state in ENDED and task.tally.ended_at <= before:
+        return tuple(root for root in roots if os.path.lexists(root) or root in begun)
+    return begun
 
 
 def _remove(
-    checkout: GitCheckout, task: Task, made: Sequence[Workspace], *, delete_branch: bool
-) -> Cleared:
-    project, cleared = _project(task), Cleared(task.id)
-    for workspace in made:
-        try:
-            done = checkout.remove(
-                workspace, task=task.id, project=project, delete_branch=delete_branch
-            )
-        except (FleetError, OSError) as error:
-            if not isinstance(error, Refused) or error.code != "not_ours":
-                return replace(cleared, error=error)
-            cleared = replace(cleared, said=(*cleared.said, str(error)))  # a person moved it
-            continue
-        gone = (done.root,) if done.removed or done.parked else ()
-        branch = (done.branch,) if done.branch_deleted else ()
-        cleared = replace(
-            cleared,
-            paths=cleared.paths + gone,
-            kept=cleared.kept + done.kept,
-            branches=cleared.branches + branch,
-            said=cleared.said + done.said,
-        )
-    return cleared
+    checkout: GitCheckout,
+    tasks: Sequence[Task],
+    made: Mapping[str, Sequence[Workspace]],
+    which: DeleteBranches,
+) -> list[Cleared]:
+    from fleet.adapters.git.remove_all import OldWorkspace
+
+    old = [OldWorkspace(w, task.id, _project(task)) for task in tasks for w in made[task.id]]
+    cleared = {task.id: Cleared(task.id) for task in tasks}
+    for one, done in zip(old, checkout.remove_all(old, which), strict=True):
+        cleared[one.task] = _with(cleared[one.task], done)
+    return list(cleared.values())
 
 
-def _clear(checkout: GitCheckout, task: Task, made: Sequence[Workspace]) -> Cleared:
-    done = _remove(checkout, task, made, delete_branch=_is_merged(task, made))
-    notes = (*done.said, str(done.error)) if done.error is not None else done.said
-    return replace(done, said=notes, error=None)
+def _with(cleared: Cleared, done: RemovedWorktree | FleetError | OSError) -> Cleared:
+    if isinstance(done, Refused) and done.code == "not_ours":  # a person moved it
+        return replace(cleared, said=(*cleared.said, str(done)))
+    if isinstance(done, Exception):
+        return replace(cleared, error=cleared.error or done)
+    removed = (done.root,) if done.removed or done.parked else ()
+    branch = (done.branch,) if done.branch_deleted else ()
+    return replace(
+        cleared,
+        paths=cleared.paths + removed,
+        kept=cleared.kept + done.kept,
+        branches=cleared.branches + branch,
+        said=cleared.said + done.said,
+    )
 
 
-def _is_merged(task: Task, made: Sequence[Workspace]) -> bool:
-    from fleet.adapters.git.remove import is_saved
-    from fleet.adapters.git.repo import Repo
-
-    with suppress(FleetError, OSError):
-        repo = Repo.of(Path(_project(task)))
-        branches = [w.branch for w in made if repo.has_branch(w.branch)]
-        return all(is_saved(repo, repo.commit(f"refs/heads/{b}"), b) for b in branches)
-    return False
+def _all_failed(tasks: Sequence[Task], error: FleetError | OSError) -> list[Cleared]:
+    return [Cleared(task.id, error=error) for task in tasks]
 
 
-def _row(kept: Kept) -> KeptWork:
+def _with_the_error(cleared: Cleared) -> Cleared:
+    if cleared.error is None:
+        return cleared
+    return replace(cleared, said=(*cleared.said, str(cleared.error)), error=None)
+
+
+def _batches(tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
+    return (tasks[start : start + BATCH] for start in range(0, len(tasks), BATCH))
+
+
+def _no_note(_done: int, _of: int) -> None:
+    pass
+
+
+def _row(kept: KeptRef) -> KeptWork:
     snapshot = kept.snapshot
     return KeptWork(
         kept.id, kept.ref, kept.task, kept.at * 1_000_000, snapshot.branch, snapshot.base,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from fleet.adapters.git.landing.merge_and_push import Pushed
     from fleet.adapters.git.repo import Repo
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.task import Task
     from fleet.ports import Ahead, DiffWish, Finished, Forges, Outlook, TaskDiff
 
@@ -28,7 +28,7 @@ class HostTrees:
 
         return ahead(project, branches)
 
-    def outlook(self, repository: str, works: Sequence[Finished]) -> dict[str, Outlook]:
+    def outlook(self, repository: str, works: Sequence[Finished]) -> dict[str, Outlook | None]:
         from pathlib import Path
 
         from fleet.adapters.git.diff.merge_preview import outlook
@@ -47,13 +47,14 @@ class HostTrees:
             return ""
 
     def _gate(self, task: Task, tree: str) -> tuple[str, str]:
-        """Its command, and the id of what it said of this tree."""
+        """The gate's command, and the id of its result for this tree."""
+        from fleet.app.agent_environment import gate_environment
         from fleet.domain.landing.landing import gate_command, result_id
 
         settings = self._app.worlds(task.project).settings
         gate = gate_command([settings.land.gate or settings.run.gate, task.spec.gate])
         setup = () if settings.workspace.quick else settings.workspace.setup
-        environment = self._app.gate_environment(task.project)
+        environment = gate_environment(self._app, task.project)
         return (gate, result_id(tree, gate, setup, environment)) if gate else ("", "")
 
     def status(self, task: Task) -> WorktreeRow:
@@ -101,10 +102,24 @@ class HostTrees:
         repo = Repo.of(Path(_project(task)))
         return str(repo.common), repo.starting_branch(task.spec.base)
 
+    def repository_of(self, task: Task) -> str:
+        from fleet.domain.errors import FleetError
+
+        try:
+            return self._app.workspaces.of(task).repository
+        except FleetError:
+            return ""
+
     def check_branch(self, repository: str, branch: str) -> None:
         from fleet.adapters.git.landing.branches import GitBranches
 
         GitBranches(_repo(repository)).target(branch)
+
+    def has_work(self, repository: str, branch: str, commit: str, tip: str) -> bool:
+        from fleet.adapters.git.landing.branches import GitBranches
+
+        git = GitBranches(_repo(repository))
+        return git.has(branch, [commit]) or git.came_home(branch, tip)
 
     def check_remote(self, repository: str, remote: str) -> None:
         from fleet.adapters.git.landing.branches import RemoteBranches
@@ -123,8 +138,8 @@ class HostTrees:
 
         branches = GitBranches(_repo(repository))
         built = branches.reverted(onto, *span, message)
-        if built.commit:
-            branches.hold(f"undo/{built.commit[:16]}", built.commit)
+        if built.commit:  # by what it undoes: after one that was cut off, the next takes its place
+            branches.hold(f"undo/{span[1][:16]}", built.commit)
         return built.commit
 
     def forges(self) -> Forges:
@@ -176,7 +191,7 @@ class HostTrees:
         from pathlib import Path
 
         from fleet.adapters.git.repo import Repo
-        from fleet.domain.forges.pull import Draft, PullState
+        from fleet.domain.forges.pull import PullDraft, PullState
 
         workspace = self._app.workspaces.of(task)
         repository = workspace.repository or str(Repo.of(Path(_project(task))).common)
@@ -187,7 +202,7 @@ class HostTrees:
         pushed = self._app.workspaces.push(task)
         seen = forge.find(workspace.branch, base)
         if seen is None or seen.state is not PullState.OPEN:
-            seen = forge.open(Draft(title, body, workspace.branch, base))
+            seen = forge.open(PullDraft(title, body, workspace.branch, base))
         return _pushed(task, replace(pushed, url=seen.url))
 
 

@@ -21,7 +21,7 @@ from fleet.supervisor.attempt.settle import is_recorded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fleet.app import App
+    from fleet.app.app import App
     from fleet.domain.run import Run
     from fleet.domain.task import Task
 
@@ -55,8 +55,8 @@ class Repairs:
             self._notes.append(
                 f"{run_id} was missing from the store; it is recorded again as {traces.task}."
             )
-        here = self._app.home.host_id()
-        self._live = {run.id: run for run in self._app.store.live_runs(host=here)}
+        host = self._app.home.host_id()
+        self._live = {run.id: run for run in self._app.store.live_runs(host=host)}
 
     def cut_off(self) -> list[str]:
         """Tasks that were to start at once, and have not got there: whoever began it was killed."""
@@ -66,7 +66,7 @@ class Repairs:
         return [*at_once, *(run.task for run in self._live.values() if not self._has_begun(run))]
 
     def _has_begun(self, run: Run) -> bool:
-        """Its program is there, and was told what to do."""
+        """Whether the run's program is there, and was told what to do."""
         is_prompted = not self._in_terminal(run) or not self._app.keepers.first(run.id)
         started = run.state is RunState.RUNNING
         return started and (is_prompted or is_recorded(self._app.store, run, Kind.RUN_PROMPTED))
@@ -111,7 +111,7 @@ class Repairs:
         return False
 
     def _matters(self, traces: Traces) -> bool:
-        """It goes on, or what it did is there; else nobody would miss the row."""
+        """Whether the run goes on or left work behind; else nobody would miss its row."""
         root = traces.root
         return self._looks(traces.run, Presence.ALIVE) or bool(root and Path(root).is_dir())
 
@@ -128,7 +128,7 @@ class Repairs:
         store.commit([Put(task), Put(run)], [fact])
 
     def _base(self, traces: Traces) -> str:
-        """Where its branch began, by git's own log of it."""
+        """The commit where the branch began, by its reflog."""
         from fleet.adapters.git.repo import Repo
 
         with suppress(FleetError, OSError):
@@ -144,14 +144,14 @@ class Repairs:
         return False
 
     def _ended(self) -> Iterator[str]:
-        """Those that were live a moment ago, and are not: somebody ended them behind our back."""
+        """A message for each run that was live a moment ago and is not: something else ended it."""
         for run in self._live.values():
-            now = self._app.store.run(run.id)
-            if now.live or now.outcome is None:
+            ended = self._app.store.run(run.id)
+            if ended.live or ended.outcome is None:
                 continue
-            where = f" Its work is in {now.workspace.path}." if now.workspace else ""
+            where = f" Its work is in {ended.workspace.path}." if ended.workspace else ""
             yield (
-                f"{run.task} has ended: {now.outcome.detail or now.outcome.ending}{where}"
+                f"{run.task} has ended: {ended.outcome.detail or ended.outcome.ending}{where}"
                 f" Start it again: fleet retry {run.task}, then fleet list --repair."
             )
 
@@ -170,7 +170,7 @@ class Repairs:
 
         moved = find_worktree(workspace, _where(task), self._mark(run.id))
         if moved is not None and self._move(run.id, moved):
-            return f"The worktree of {name} was moved; it is known at {moved} now."
+            return f"The worktree of {name} was moved to {moved}, which Fleet uses now."
         return (
             f"The worktree of {name} is gone: {workspace.root}. What was committed is on its branch; "
             f"get it back: git -C {_where(task)} worktree add --force {workspace.root} {workspace.branch}. "
@@ -179,8 +179,8 @@ class Repairs:
         )
 
     def _newest(self, task: Task) -> Run | None:
-        here = self._app.home.host_id()
-        runs = [r for r in self._app.store.runs(task.id) if r.host == here and r.workspace]
+        host = self._app.home.host_id()
+        runs = [r for r in self._app.store.runs(task.id) if r.host == host and r.workspace]
         return runs[-1] if runs else None
 
     def _mark(self, run_id: str) -> str:

@@ -10,16 +10,17 @@ import click
 
 from fleet.cli.choice_options import choice_options
 from fleet.cli.terminal.completion import complete_agents_at_work
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command, wants_json
-from fleet.cli.terminal.render import Result, Text
+from fleet.cli.terminal.render import Result, Text, say
 from fleet.cli.terminal.view import Column, Table
-from fleet.domain.errors import BadInput
+from fleet.domain.errors import BadInput, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fleet.cli.agents.create import Wanted
+    from fleet.cli.agents.create import WantedAgent
     from fleet.client import Client
     from fleet.operations.tasks.at_work import ListAgents
 
@@ -128,7 +129,6 @@ def multi(
 def _queue_issues(config: Path | None, query: str, given: Mapping[str, object]) -> Result:
     from fleet.cli.agents.create import project_of
     from fleet.cli.tasks.add import directory
-    from fleet.cli.terminal.connect import connect
     from fleet.domain.task import Limits, Spec
     from fleet.operations.forges.tickets import AddTicket, FindTickets
 
@@ -154,13 +154,16 @@ def _queue_issues(config: Path | None, query: str, given: Mapping[str, object]) 
 
 
 def start(
-    config: Path | None, agents: list[Wanted], wait: float, add: object, *, attach: bool = False
+    config: Path | None,
+    agents: list[WantedAgent],
+    wait: float,
+    add: object,
+    *,
+    attach: bool = False,
 ) -> Result:
     """`attach`: to the terminal of the first, which replaces this process."""
     from fleet.cli.agents.create import check, report
-    from fleet.cli.terminal.connect import connect
     from fleet.cli.terminal.progress import SetUpProgress
-    from fleet.cli.terminal.render import say
     from fleet.operations.tasks.show import ShowTask
 
     client = connect(config=config).this_machine("Starting an agent in a terminal of yours")
@@ -177,11 +180,19 @@ def start(
         )
         raise
     result = report(client, tasks, late)
-    if attach and not late:
+    if attach and (not late or _has_terminal(client, tasks[0])):
         for note in unseen:
             say(note)
         become(client.attach_argv(client.call(ShowTask(tasks[0])).runs[-1].id))
     return result._replace(notes=unseen)
+
+
+def _has_terminal(client: Client, task: str) -> bool:
+    """Whether its program runs, and asks what only a person there can answer."""
+    from fleet.cli.agents.calls import sight
+    from fleet.operations.tasks.show import ShowTask
+
+    return sight(client, client.call(ShowTask(task))).get("doing") == "first-start"
 
 
 def become(argv: list[str]) -> NoReturn:
@@ -209,7 +220,6 @@ def list_(
     """List the agents at work here: their state, their usage and their cost."""
     from fleet.cli.agents.calls import reconcile, wish_notes
     from fleet.cli.agents.views import agent_table
-    from fleet.cli.terminal.connect import connect
 
     client = connect(config=config)
     notes = reconcile(client.this_machine("Repairing")) if repair else ()
@@ -265,7 +275,6 @@ def prompt(
     """Send an agent its next prompt, and wait until it starts on it."""
     from fleet.cli.agents.calls import check_ease, check_heard, panel_notes
     from fleet.cli.tasks.messages import tell
-    from fleet.cli.terminal.connect import connect
 
     client = connect(config=config)
     check_ease(client, name, queue=queue)
@@ -282,8 +291,6 @@ def attach(name: str, config: Path | None) -> int:
 
     A terminal of another machine is reached through the server, if that machine is connected to it.
     """
-    from fleet.cli.terminal.connect import connect
-    from fleet.domain.errors import Refused
     from fleet.operations.tasks.show import ShowTask
 
     client = connect(config=config)
@@ -325,15 +332,13 @@ def kill(
     """
     from fleet.cli.agents.calls import kill as end
     from fleet.cli.agents.kill import confirm, kill_summary, matches
-    from fleet.cli.terminal.connect import connect
-    from fleet.cli.terminal.progress import Progress
-    from fleet.cli.terminal.render import say
+    from fleet.cli.terminal.progress import ProgressLine
 
     client = connect(config=config).this_machine("Removing a worktree")
     agents = matches(client, pattern, batch)
     confirm(agents, force=force)
     try:
-        with Progress(f"Ending {', '.join(agent.branch or agent.task for agent in agents)}"):
+        with ProgressLine(f"Ending {', '.join(agent.branch or agent.task for agent in agents)}"):
             ended = end(client, agents, delete_branch=delete_branch)
     except KeyboardInterrupt:
         say(
@@ -350,13 +355,12 @@ def kill(
 @click.argument("name", metavar="AGENT", shell_complete=complete_agents_at_work)
 def explain(name: str, config: Path | None) -> Result:
     """Show what an agent is doing, and how Fleet knows."""
-    from fleet.cli.agents.calls import answers, sight
+    from fleet.cli.agents.calls import answers, sight_anywhere
     from fleet.cli.agents.views import explanation
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.show import ShowTask
 
     client = connect(config=config)
     task = client.call(ShowTask(name))
-    seen = sight(client, task)
+    seen = sight_anywhere(client, task)
     notes = (f"Answer it: {answers(name)}",) if seen.get("asks") else ()
     return Result("activity", seen, explanation(task, seen), notes=notes)

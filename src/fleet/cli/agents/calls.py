@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fleet.app.workspaces.manage import Cleared
 from fleet.cli.terminal.frame import explain
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import FleetError, Refused, Unavailable
 from fleet.domain.task import SETTLED
-from fleet.operations.shared.names import MAX_ROWS
-from fleet.operations.tasks.at_work import AgentRow, ListAgents
-from fleet.operations.tasks.change import CancelTask
-from fleet.operations.tasks.show import ShowTask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fleet.app.workspaces.manage import Cleared
     from fleet.cli.terminal.render import Result
     from fleet.client import Client, LocalClient
     from fleet.operations.messages.rows import MessageRow
+    from fleet.operations.tasks.at_work import AgentRow
     from fleet.operations.tasks.show import TaskDetail
 
 BUSY = {
@@ -48,8 +45,23 @@ class Killed(NamedTuple):
     error: str = ""
 
 
+def detail_of(client: Client, task: str) -> TaskDetail:
+    from fleet.operations.tasks.show import ShowTask
+
+    return client.call(ShowTask(task))
+
+
 def sight(client: Client, task: TaskDetail) -> dict[str, Any]:
-    """What an agent's newest run is doing, by which evidence."""
+    """What an agent's newest run is doing, by which evidence; on a host that cannot be asked: unknown."""
+    try:
+        return sight_anywhere(client, task)
+    except Unavailable as error:
+        run = task.runs[-1].id
+        return {"run": run, "doing": "unknown", "by": error.message, "screen": ""}
+
+
+def sight_anywhere(client: Client, task: TaskDetail) -> dict[str, Any]:
+    """The same; raise `Unavailable` when only another host could say, and nobody can ask that."""
     run = task.runs[-1] if task.runs else None
     if run is None or run.ending:
         how = f"its run ended: {run.ending}" if run else "it has no run yet"
@@ -57,15 +69,16 @@ def sight(client: Client, task: TaskDetail) -> dict[str, Any]:
         last = f"as it was at the end: {kept}" if kept else ""
         name = run.id if run else ""
         return {"run": name, "doing": task.task.status, "by": how, "screen": last}
-    rows = client.call(ListAgents(task.task.project, all=True, limit=MAX_ROWS))
-    mine = [r for r in rows if r.task == task.task.id]
-    seen = client.observed(mine)
-    return {"run": run.id, **{key: seen[0][key] for key in SEEN}} if seen else {}
+    from fleet.operations.tasks.observe import LookAtAgents
+
+    rows = client.call(LookAtAgents((task.task.id,), there=True))
+    mine = [row for row in rows if row.run == run.id]
+    return {"run": run.id, **{key: getattr(mine[0], key) for key in SEEN}} if mine else {}
 
 
 def check_ease(client: Client, name: str, *, queue: bool) -> None:
     """Raise `Refused` with the reason when an agent in a terminal cannot be told something now."""
-    task = client.call(ShowTask(name))
+    task = detail_of(client, name)
     if task.spec.mode != "terminal":
         return
     if task.task.state != "running":
@@ -128,7 +141,7 @@ def wish_notes(seen: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def check_between_turns(client: Client, name: str) -> None:
     """Raise `Refused` when an agent in a terminal is in the middle of something."""
-    task = client.call(ShowTask(name))
+    task = detail_of(client, name)
     inside = client.actor.run and task.runs and task.runs[-1].id == client.actor.run
     if inside or task.spec.mode != "terminal" or task.task.state != "running":
         return
@@ -142,13 +155,15 @@ def check_between_turns(client: Client, name: str) -> None:
 
 
 def _once(task: TaskDetail) -> str:
-    return f"Or run `{task.task.coder}` once yourself, and it asks no more."
+    return (
+        f"Or run `{task.task.coder}` once yourself in this repository: then it does not ask again."
+    )
 
 
 def check_heard(client: Client, result: Result) -> None:
     """Raise `Unavailable` when words that were to be taken at once were not."""
     sent = result.data
-    task = client.call(ShowTask(sent.task))
+    task = detail_of(client, sent.task)
     if sent.status == "delivered" or task.spec.mode != "terminal":
         return
     if task.task.state == "running":
@@ -164,7 +179,7 @@ def panel_notes(client: Client, result: Result) -> tuple[str, ...]:
     sent = result.data
     if not sent.text.startswith("/") or sent.status != "delivered":
         return ()
-    seen = sight(client, client.call(ShowTask(sent.task)))
+    seen = sight(client, detail_of(client, sent.task))
     note = f"It shows a panel now. Close it with Esc: fleet attach {sent.task}"
     return (note,) if seen.get("doing") == "panel" else ()
 
@@ -193,6 +208,8 @@ def kill(client: LocalClient, agents: Sequence[AgentRow], *, delete_branch: bool
 
     One of several that cannot be cleared away holds up none of the others; of one alone it raises.
     """
+    from fleet.app.workspaces.manage import Cleared
+
     ended = {task: Cleared(task, error=error) for task, error in _end(client, agents).items()}
     left = [a.task for a in agents if a.task not in ended]
     done = client.workspaces.remove_all(left, delete_branch=delete_branch)
@@ -203,7 +220,9 @@ def kill(client: LocalClient, agents: Sequence[AgentRow], *, delete_branch: bool
 
 
 def _end(client: LocalClient, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
-    """Those that could not be, and why; what has ended meanwhile, by whomever, has ended."""
+    """End the agents; return those that could not be ended, and why. One that has ended meanwhile counts."""
+    from fleet.operations.tasks.change import CancelTask
+
     live = [a.task for a in agents if a.status not in SETTLED]
     errors = client.call_all([CancelTask(task, "Killed.") for task in live])
     results = zip(live, errors, strict=True)
@@ -217,7 +236,7 @@ def _end(client: LocalClient, agents: Sequence[AgentRow]) -> dict[str, FleetErro
 
 
 def _killed(client: Client, agent: AgentRow, cleared: Cleared) -> Killed:
-    status = client.call(ShowTask(agent.task)).task.status
+    status = detail_of(client, agent.task).task.status
     gone = any(f"{agent.path}/".startswith(f"{root}/") for root in cleared.paths)
     kept, notes = ", ".join(cleared.kept), " ".join(cleared.said)
     why = _why(cleared.error)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FIRST = 0  # people wait for these
 
 
-class Wanted(NamedTuple):
+class WantedAgent(NamedTuple):
     branch: str
     prompt: str
     spec: Spec
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
 
 def wanted(
     branch: str, prompt: str, given: Mapping[str, object], *, attach: bool = False
-) -> Wanted:
+) -> WantedAgent:
     """Raise `BadInput` for a name that no branch can have: before anything is made."""
     if not branch:
         raise BadInput(
@@ -72,7 +72,7 @@ def wanted(
             "An agent without a terminal cannot be attached to.",
             fix="Leave out --headless or --attach.",
         )
-    return Wanted(branch, prompt, spec)
+    return WantedAgent(branch, prompt, spec)
 
 
 def one_prompt(text: object, file: object) -> str:
@@ -115,24 +115,22 @@ def paired(pairs: Sequence[str], file: str | None) -> list[tuple[str, str]]:
     return agents
 
 
-def check(client: LocalClient, agents: Sequence[Wanted]) -> None:
-    """That each of them can have its workspace: before anything is queued."""
+def check(client: LocalClient, agents: Sequence[WantedAgent]) -> None:
+    """Check that each agent can start, before anything is queued."""
     for agent in agents:
-        client.check_start(agent.spec, project_of(client))
-        client.check_gateway(agent.spec, project_of(client))
-        client.check_program(agent.spec, project_of(client))
+        client.check_agent(agent.spec, project_of(client))
 
 
 def project_of(client: LocalClient) -> str:
     return client.project or str(checkout_top(client.cwd) or client.cwd)
 
 
-def add_agents(client: LocalClient, agents: Sequence[Wanted]) -> list[str]:
+def add_agents(client: LocalClient, agents: Sequence[WantedAgent]) -> list[str]:
     return _together(client, lambda: _added(client, agents, ""))
 
 
-def add_batch(client: LocalClient, agents: Sequence[Wanted]) -> list[str]:
-    """As the children of one task, by which they can be killed together."""
+def add_batch(client: LocalClient, agents: Sequence[WantedAgent]) -> list[str]:
+    """Add the agents as children of one task, by which they can be killed together."""
     first = agents[0]
     title = f"{len(agents)} agents: {' '.join(first.prompt.split())}"[:200]
     spec = replace(Spec(), cwd=first.spec.cwd)
@@ -145,12 +143,12 @@ def add_batch(client: LocalClient, agents: Sequence[Wanted]) -> list[str]:
 
 
 def _together(client: LocalClient, add: Callable[[], list[str]]) -> list[str]:
-    """All of them, or none."""
+    """Add all of them in one commit, or none."""
     with client.together():
         return add()
 
 
-def _added(client: LocalClient, agents: Sequence[Wanted], parent: str) -> list[str]:
+def _added(client: LocalClient, agents: Sequence[WantedAgent], parent: str) -> list[str]:
     project, made = project_of(client), []
     for agent in agents:
         title = " ".join(agent.prompt.split())[:200] or agent.branch
@@ -163,7 +161,7 @@ def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Re
     """Raise `Refused` when none of them could start."""
     details = [client.call(ShowTask(task)) for task in tasks]
     reasons = {detail.task.id: _reason(detail) for detail in details}
-    lines = [reasons[d.task.id] or _begun(d, is_late=d.task.id in late) for d in details]
+    lines = [reasons[d.task.id] or _begun(client, d, is_late=d.task.id in late) for d in details]
     if all(reasons.values()):
         fixes = [w.fix for w in details[0].waits if w.fix]
         seen = f"`fleet show {details[0].task.id}` shows what happened."
@@ -189,10 +187,12 @@ def _reason(detail: TaskDetail) -> str:
     return f"{name} waits: {stuck}" if stuck else ""
 
 
-def _begun(detail: TaskDetail, *, is_late: bool) -> str:
+def _begun(client: LocalClient, detail: TaskDetail, *, is_late: bool) -> str:
+    from fleet.cli.agents.calls import screen_note
+
     name = f"{_branch(detail)} ({detail.task.id})"
     if not is_late:
         path = detail.runs[-1].path if detail.runs else ""
         return f"Created {name}: {detail.task.coder}  [{path}]"
-    why = " ".join(wait.why for wait in detail.waits)
-    return f"{name} has not begun yet: {why or f'`fleet show {detail.task.id}` says why.'}"
+    why = " ".join((*(wait.why for wait in detail.waits), *screen_note(client, detail)))
+    return f"{name} has not begun yet. {why or f'`fleet show {detail.task.id}` says why.'}"

@@ -1,4 +1,4 @@
-"""Sit down at a terminal of another machine, through the server's `/ws/terminal`."""
+"""Open a terminal of another machine, through the server's `/ws/terminal`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ HEARTBEAT = 20.0
 def sit_down(remote: Remote, run: str) -> None:
     """Until the terminal is left, as Ctrl-Q does; raise with why when there is no seat."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Refused("This is not a terminal.", fix="Type it in one.", code="no_terminal")
+        raise Refused(
+            "Standard input is not a terminal.", fix="Run it in a terminal.", code="no_terminal"
+        )
     asyncio.run(_sit(remote, run))
 
 
@@ -43,11 +45,12 @@ async def _sit(remote: Remote, run: str) -> None:
             await socket.send_str(json.dumps(auth))
             first = await socket.receive()
             if first.type is not aiohttp.WSMsgType.TEXT:
-                raise Unavailable(f"The server at {remote.url} has left.")
+                raise Unavailable(f"The server at {remote.url} closed the connection.")
             frame = json.loads(first.data)
             if frame.get("type") != "seated":
                 raise Refused(
-                    frame.get("message", "There is no seat."), code=frame.get("code") or ""
+                    frame.get("message", "The server opened no terminal."),
+                    code=frame.get("code") or "",
                 )
             with _raw(sys.stdin.fileno()):
                 await _talk(socket)
@@ -74,7 +77,7 @@ async def _talk(socket: Any) -> None:
 
 
 async def _send(socket: Any, typed: asyncio.Queue[bytes | None]) -> None:
-    """None: the terminal has another size. Empty: nobody types any more."""
+    """Send what is typed; None: the terminal has another size. Empty: nobody types any more."""
     while (data := await typed.get()) != b"":
         if data is None:
             await socket.send_str(json.dumps({"type": "size", **_size()}))

@@ -9,6 +9,7 @@ import click
 
 from fleet.cli.agents.agents import wait_option
 from fleet.cli.terminal.completion import complete_agents_at_work
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @command(config=True)
 @click.argument("name", metavar="AGENT", shell_complete=complete_agents_at_work)
 @click.argument("branch")
-@click.option("-p", "--prompt", default="", help="What the new agent is told first.")
+@click.option("-p", "--prompt", default="", help="The first prompt of the new agent.")
 @wait_option
 def fork(name: str, branch: str, prompt: str, wait: float, config: Path | None) -> Result:
     """Continue the conversation of AGENT with a second agent, on BRANCH.
@@ -29,7 +30,6 @@ def fork(name: str, branch: str, prompt: str, wait: float, config: Path | None) 
     are one more commit on BRANCH.
     """
     from fleet.cli.agents.create import report
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.fork import ForkAgent
     from fleet.operations.tasks.show import ShowTask
 

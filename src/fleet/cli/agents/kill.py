@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.cli.tasks.bulk import is_like, is_pattern
+from fleet.cli.tasks.bulk import is_like, is_pattern, some
 from fleet.cli.terminal import render
 from fleet.domain.errors import BadInput, NotFound, Refused
 from fleet.operations.shared.names import MAX_ROWS
@@ -22,21 +22,24 @@ if TYPE_CHECKING:
 
 
 def matches(client: Client, pattern: str | None, batch: str | None) -> list[AgentRow]:
-    """By name, by a pattern with `*`, or all of a batch; raise `NotFound` when there is none.
+    """The agents of this name, of a pattern with `*`, or of a batch; raise `NotFound` when there is none.
 
     A pattern means what `fleet list` shows: no task of the queue that waits for its review or answer.
     """
     if (pattern is None) == (batch is None):
-        raise BadInput("Name the agents to end.", fix="fleet kill NAME, or fleet kill --batch TASK")
+        wrong = (
+            "A name and --batch cannot be used together." if pattern else "Name the agents to end."
+        )
+        raise BadInput(wrong, fix="fleet kill NAME, or fleet kill --batch TASK")
     wild = pattern is not None and is_pattern(pattern)
     rows = client.call(ListAgents(client.project_or_cwd, all=not wild, limit=MAX_ROWS))
-    there = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
+    present = [r for r in rows if r.ended_at is None or (r.path and Path(r.path).exists())]
     if batch is not None:
-        agents = [r for r in there if r.batch in {batch, f"t-{batch}"}]
+        agents = [r for r in present if r.batch in {batch, f"t-{batch}"}]
     elif wild:
         agents = [r for r in rows if is_like(str(pattern), r.task, r.branch)]
     else:
-        agents = _named(client, there, str(pattern))
+        agents = _named(client, present, str(pattern))
     if not agents:
         raise NotFound(
             f"There is no agent '{batch if pattern is None else pattern}' here.",
@@ -45,13 +48,13 @@ def matches(client: Client, pattern: str | None, batch: str | None) -> list[Agen
     return agents
 
 
-def _named(client: Client, there: list[AgentRow], name: str) -> list[AgentRow]:
-    """All that have this name; else the one that every other command would take it for."""
-    if agents := [r for r in there if is_like(name, r.task, r.branch)]:
+def _named(client: Client, present: list[AgentRow], name: str) -> list[AgentRow]:
+    """The agents of this name; else the one that every other command would take it for."""
+    if agents := [r for r in present if is_like(name, r.task, r.branch)]:
         return agents
     with suppress(NotFound):
         meant = client.call(ShowTask(name)).task.id
-        return [r for r in there if r.task == meant]
+        return [r for r in present if r.task == meant]
     return []
 
 
@@ -59,7 +62,7 @@ def confirm(agents: Sequence[AgentRow], *, force: bool) -> None:
     """Several are listed before anything is done; nobody at a terminal means that it was meant."""
     if force or len(agents) == 1 or not sys.stdin.isatty():
         return
-    names = ", ".join(f"{r.branch or r.task} ({r.task})" for r in agents)
+    names = some([f"{r.branch or r.task} ({r.task})" for r in agents])
     if not render.confirm(f"End {len(agents)} agents: {names}?", otherwise="--force"):
         raise Refused("No agent was ended.", fix="Use --force to skip the question.")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.completion import complete_agents_at_work
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.render import Result, Text
 
@@ -45,7 +46,6 @@ def deny(name: str, asks: str, config: Path | None) -> Result:
 
 
 def _answered(config: Path | None, name: str, asks: str, *, allow: bool) -> Result:
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.observe import PermitRun
 
     row = connect(config=config).call(PermitRun(name, allow, asks))
@@ -57,7 +57,6 @@ def _answered(config: Path | None, name: str, asks: str, *, allow: bool) -> Resu
 @agent_argument
 def interrupt(name: str, config: Path | None) -> Result:
     """End AGENT's turn: press Escape in its terminal. It waits for what you say next."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.transcript import InterruptRun
 
     screen = connect(config=config).call(InterruptRun(name))

@@ -18,8 +18,10 @@ from fleet.cli.agents.agents import (
 )
 from fleet.cli.choice_options import choice_options
 from fleet.cli.terminal.completion import complete_agents_at_work
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.render import Result, Text
+from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,8 +73,7 @@ def spawn(
 def _spawn_there(
     config: Path | None, handle: str, prompt: str, wait: float, given: Mapping[str, object]
 ) -> Result:
-    """By the server, where it is: until it runs, or something holds it for longer than we wait."""
-    from fleet.cli.terminal.connect import connect
+    """Have the server start it, and wait until it runs, or something holds it for longer than we wait."""
     from fleet.client.remote import local_only
     from fleet.operations.tasks.show import ShowTask
     from fleet.operations.tasks.spawn import SpawnAgent
@@ -96,13 +97,11 @@ def dismiss(handle: str, config: Path | None) -> Result:
     """End the agent HANDLE and remove its worktree, as `fleet kill` does; its work is kept."""
     from fleet.cli.agents.calls import kill
     from fleet.cli.agents.kill import kill_summary, matches
-    from fleet.cli.terminal.connect import connect
-    from fleet.domain.errors import BadInput
 
-    there = connect(config=config)
-    if there.is_remote:
-        return _dismiss_there(there, handle)
-    client = there.this_machine("Removing a worktree")
+    remote = connect(config=config)
+    if remote.is_remote:
+        return _dismiss_there(remote, handle)
+    client = remote.this_machine("Removing a worktree")
     agents = matches(client, handle, None)
     if len(agents) > 1:
         names = ", ".join(agent.task for agent in agents)
@@ -131,7 +130,6 @@ def workers(
 ) -> Result:
     """List the agents at work here, as `fleet list` does."""
     from fleet.cli.agents.views import agent_table
-    from fleet.cli.terminal.connect import connect
 
     client = connect(config=config)
     request = agents_at_work(client, everything=everything, everywhere=everywhere)

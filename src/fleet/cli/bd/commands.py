@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.bd.frame import BdGroup, answer, bd_client, json_option, version_option
+from fleet.cli.bd.frame import BdGroup, answer, bd_client, bd_json_option, version_option
 from fleet.cli.bd.links import comment, comments, dep
 from fleet.cli.terminal.completion import complete_coders, complete_names, complete_tasks
-from fleet.cli.terminal.render import Result, Text, say
+from fleet.cli.terminal.connect import unsupervised
+from fleet.cli.terminal.render import Result, Stack, Text, say
+from fleet.domain.errors import FleetError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fleet.client import Client
     from fleet.operations.compat.issues import Issue
-
-OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
 
 STATUSES = "open, in_progress, blocked, deferred, closed."
 
@@ -47,7 +47,7 @@ def bd() -> None:
     """
 
 
-bd.params[:0] = [json_option(), version_option()]
+bd.params[:0] = [bd_json_option(), version_option()]
 for part in (comment, comments, dep):
     bd.add_command(part)
 
@@ -80,12 +80,12 @@ for part in (comment, comments, dep):
 @click.option("--dry-run", is_flag=True, help="Check the input; create nothing.")
 def create(title: str | None, named: str | None, dry_run: bool, **given: Any) -> Result:  # noqa: FBT001  # click passes by name
     """Create an issue: queue a task."""
-    from fleet.cli.bd.create import Typed, create_issue, listed, one_title, priority
+    from fleet.cli.bd.create import TypedIssue, create_issue, listed, one_title, priority
     from fleet.cli.bd.shapes import issue_of
     from fleet.cli.tasks.add import directory
     from fleet.operations.compat.issues import Issue
 
-    typed = Typed(
+    typed = TypedIssue(
         title=one_title(title, named),
         priority=priority(given.pop("urgency")),
         type=given.pop("kind").strip().lower() or "task",
@@ -135,7 +135,6 @@ def list_(status: str, assignee: str, everything: bool, limit: int) -> Result:  
 def show(issues: tuple[str, ...]) -> Result:
     """Show issues: fields, question, comments."""
     from fleet.cli.bd.shapes import full_of, issue_view
-    from fleet.cli.terminal.render import Stack
     from fleet.operations.compat.issues import ListIssues
 
     client = bd_client()
@@ -178,8 +177,7 @@ def ready(limit: int, claim: bool, unassigned: bool) -> Result:  # noqa: FBT001
 
 
 def _take_first(client: Client, ids: tuple[str, ...]) -> tuple[Issue, ...]:
-    """One that somebody else was quicker with is passed over."""
-    from fleet.domain.errors import Refused
+    """Claim the first ready task; one that somebody else was quicker with is passed over."""
     from fleet.operations.compat.issues import ListIssues
     from fleet.operations.tasks.assign import AssignTask
 
@@ -232,10 +230,10 @@ def update(issues: tuple[str, ...], urgency: str | None, **given: Any) -> Result
     """
     from fleet.cli.bd.create import priority
     from fleet.cli.bd.shapes import issue_of
-    from fleet.cli.bd.update import Wish, update_issue
+    from fleet.cli.bd.update import IssueChanges, update_issue
     from fleet.operations.compat.issues import ListIssues
 
-    wish = Wish(**given, priority=priority(urgency) if urgency is not None else None)
+    wish = IssueChanges(**given, priority=priority(urgency) if urgency is not None else None)
     client = bd_client()
     lines = [line for name in issues for line in update_issue(client, name, wish)]
     rows = client.call(ListIssues(tasks=issues))
@@ -253,7 +251,6 @@ def close(issues: tuple[str, ...], reason: str) -> Result:
     """
     from fleet.cli.bd.shapes import issue_of
     from fleet.cli.bd.update import close_issue
-    from fleet.domain.errors import FleetError
     from fleet.operations.compat.issues import ListIssues
 
     client, lines, closed = bd_client(), [], []
@@ -278,11 +275,11 @@ def close(issues: tuple[str, ...], reason: str) -> Result:
 def reopen(issues: tuple[str, ...], reason: str | None) -> Result:
     """Reopen closed issues."""
     from fleet.cli.bd.shapes import issue_of
-    from fleet.cli.bd.update import Wish, update_issue
+    from fleet.cli.bd.update import IssueChanges, update_issue
     from fleet.operations.compat.issues import ListIssues
 
     client = bd_client()
-    wish = Wish(status="open", notes=reason)
+    wish = IssueChanges(status="open", notes=reason)
     lines = [line for name in issues for line in update_issue(client, name, wish)]
     rows = client.call(ListIssues(tasks=issues))
     return answer([issue_of(i) for i in rows], Text("\n".join(lines)), notes=_off(client))
@@ -321,4 +318,4 @@ def prime() -> Result:
 
 
 def _off(client: Client) -> tuple[str, ...]:
-    return () if client.actor.run or client.supervised() else (OFF,)
+    return () if client.actor.run else unsupervised(client)

@@ -26,7 +26,7 @@ LOOSE = {"related", "discovered-from", "relates-to", "duplicates", "tracks", "ca
 EPIC = "epic"
 
 
-class Typed(NamedTuple):
+class TypedIssue(NamedTuple):
     title: str
     description: str = ""
     priority: int = 2
@@ -40,7 +40,7 @@ class Typed(NamedTuple):
     cwd: str = ""
 
 
-class Links(NamedTuple):
+class IssueLinks(NamedTuple):
     """`blocks` wait for the new task; `loose` ones only say where it comes from."""
 
     after: tuple[str, ...]
@@ -56,7 +56,7 @@ def one_title(positional: str | None, named: str | None) -> str:
         )
     title = named or positional or ""
     if not title.strip():
-        raise BadInput("There is no title.", fix='fleet bd create "Fix the login"')
+        raise BadInput("The title is missing.", fix='fleet bd create "Fix the login"')
     return title
 
 
@@ -77,7 +77,7 @@ def priority(typed: str) -> int:
     return int(plain)
 
 
-def links(deps: Sequence[str]) -> Links:
+def links(deps: Sequence[str]) -> IssueLinks:
     """`ID` and `depends-on:ID`: it waits for that one. `blocks:ID`: that one waits for it."""
     after, blocks, loose = [], [], []
     for dep in deps:
@@ -93,10 +93,10 @@ def links(deps: Sequence[str]) -> Links:
                 f"'{kind}' is not a kind of dependency.",
                 fix=f"Choose one of: depends-on, blocks, {', '.join(sorted(LOOSE))}.",
             )
-    return Links(tuple(after), tuple(blocks), tuple(loose))
+    return IssueLinks(tuple(after), tuple(blocks), tuple(loose))
 
 
-def create_issue(client: Client, typed: Typed, *, dry_run: bool) -> Issue | Spec:
+def create_issue(client: Client, typed: TypedIssue, *, dry_run: bool) -> Issue | Spec:
     """The task that was made; with `dry_run` only what it would ask for, checked."""
     idle = bool(typed.assignee) or typed.type == EPIC  # no agent works on it
     where = where_of(client, typed.cwd or None, in_place=idle)

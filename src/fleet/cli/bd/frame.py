@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.terminal.frame import FleetCommand, FleetGroup, explain
+from fleet.cli.terminal.connect import connect
+from fleet.cli.terminal.frame import FleetCommand, FleetGroup, explain, json_option
 from fleet.cli.terminal.output import write, write_json
 from fleet.cli.terminal.render import Raw, Result
 from fleet.domain.errors import FleetError, Refused
@@ -55,7 +56,7 @@ ELSEWHERE = {
 class BdCommand(FleetCommand):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, json=False, **kwargs)
-        self.params.insert(len(self.params) - 1, json_option())
+        self.params.insert(len(self.params) - 1, bd_json_option())
 
 
 class BdGroup(FleetGroup):
@@ -101,15 +102,8 @@ def _as_bd(ctx: click.Context, error: Exception) -> Exception:
     return click.exceptions.Exit(FAILED)
 
 
-def json_option() -> click.Option:
-    def note(ctx: click.Context, _param: click.Parameter, value: object) -> None:
-        if value:
-            ctx.meta[AS_JSON] = True
-
-    words = "Print JSON in bd's format."
-    return click.Option(
-        ["--json"], is_flag=True, is_eager=True, expose_value=False, callback=note, help=words
-    )
+def bd_json_option() -> click.Option:
+    return json_option(AS_JSON, "Print JSON in bd's format.")
 
 
 def version_option() -> click.Option:
@@ -151,6 +145,4 @@ def _dumps(data: Any) -> str:
 
 
 def bd_client(cwd: Path | None = None) -> Client:
-    from fleet.cli.terminal.connect import connect
-
     return connect(cwd=cwd)

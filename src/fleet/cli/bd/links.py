@@ -9,6 +9,7 @@ import click
 from fleet.cli.bd.frame import BdCommand, BdGroup, answer, bd_client
 from fleet.cli.terminal.completion import complete_tasks
 from fleet.cli.terminal.render import Text
+from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from fleet.cli.terminal.render import Result
@@ -87,8 +88,6 @@ def dep_remove(issue: str, depends_on: str) -> Result:
 
 
 def _depend(request: Any, issue: str, needs: str | None, kind: str) -> Result:
-    from fleet.domain.errors import BadInput
-
     if not needs:
         raise BadInput("The issue to wait for is missing.", fix="fleet bd dep add ISSUE DEPENDS_ON")
     row = bd_client().call(request(issue, needs))

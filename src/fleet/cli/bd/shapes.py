@@ -39,7 +39,7 @@ def notes_of(issue: Issue) -> str:
 
 
 def issue_of(issue: Issue) -> dict[str, Any]:
-    """As in a list; what bd leaves out when it is empty is left out."""
+    """The issue as bd lists it, without the fields that bd leaves out when they are empty."""
     data: dict[str, Any] = {
         "id": issue.id,
         "title": issue.title,
@@ -74,7 +74,7 @@ def _ours(issue: Issue) -> dict[str, str]:
 
 
 def full_of(issue: Issue, others: dict[str, Issue]) -> dict[str, Any]:
-    """As `bd show` has it, with what it waits for, what waits for it, and its comments."""
+    """The issue as `bd show` prints it, with what it waits for, what waits for it, and its comments."""
     data = issue_of(issue)
     for name, ids in (("dependencies", issue.after), ("dependents", issue.needed_by)):
         known = [others[i] for i in ids if i in others]
@@ -122,7 +122,7 @@ def issue_table(issues: Sequence[Issue], *, empty: str = "No issues found.") -> 
 
 
 def _status(issue: Issue) -> Cell:
-    """In bd's word, in the colour of ours."""
+    """The status in bd's word, in the colour of ours."""
     return Cell(issue.bd, status(issue.status).style)
 
 

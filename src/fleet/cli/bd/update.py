@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 QUESTION = re.compile(r"^\s*QUESTION:\s*", re.IGNORECASE)
 
 
-class Wish(NamedTuple):
-    """None: not said. An empty assignee is nobody."""
+class IssueChanges(NamedTuple):
+    """A field that is None stays as it is. An empty assignee is nobody."""
 
     status: str | None = None
     assignee: str | None = None
@@ -41,7 +41,7 @@ def the_issue(client: Client, name: str) -> Issue:
     return client.call(ListIssues(tasks=(name,)))[0]
 
 
-def update_issue(client: Client, name: str, wish: Wish) -> list[str]:
+def update_issue(client: Client, name: str, wish: IssueChanges) -> list[str]:
     """Do it, and say each thing that was done."""
     if all(part is None or part is False for part in wish):  # 0 is a priority
         raise BadInput("No change to make was given.", fix="See `fleet bd update --help`.")
@@ -66,7 +66,7 @@ def update_issue(client: Client, name: str, wish: Wish) -> list[str]:
     return lines or [f"{issue.id} is {issue.bd}."]
 
 
-def _fields(client: Client, issue: Issue, wish: Wish) -> list[str]:
+def _fields(client: Client, issue: Issue, wish: IssueChanges) -> list[str]:
     lines = []
     if wish.assignee is not None and wish.assignee != issue.assignee and not _is_runs(issue, wish):
         client.call(AssignTask(issue.id, wish.assignee))
@@ -81,7 +81,7 @@ def _fields(client: Client, issue: Issue, wish: Wish) -> list[str]:
     return lines
 
 
-def _is_runs(issue: Issue, wish: Wish) -> bool:
+def _is_runs(issue: Issue, wish: IssueChanges) -> bool:
     """A running task is its run's; to say that it is nobody's changes nothing."""
     return issue.status in RUNNING and not wish.assignee
 
@@ -130,7 +130,7 @@ def _pause(client: Client, issue: Issue, why: str) -> str:
 
 
 def _append(file: Path, wanted: str, before: str) -> None:
-    """Only ever added to, so that nothing is lost which a person writes at the same time."""
+    """Append to the file, so that nothing is lost that a person writes at the same time."""
     if wanted == before:
         return
     file.parent.mkdir(parents=True, exist_ok=True)

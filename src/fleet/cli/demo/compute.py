@@ -12,7 +12,7 @@ import time
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
-from fleet.cli.demo.nodes import FILE, LEAD, ROLES, Heard, StandIns
+from fleet.cli.demo.nodes import FILE, LEAD, ROLES, NodeRequest, StandIns
 from fleet.cli.demo.scratch import Scratch, own_name, stop
 from fleet.cli.terminal.frame import wants_json
 from fleet.cli.terminal.live import Live
@@ -47,7 +47,7 @@ class Shop(Scratch):
 
 
 class Played(NamedTuple):
-    heard: list[Heard]
+    heard: list[NodeRequest]
     branch: str  # empty: no coder worked
     took: float
 
@@ -62,7 +62,7 @@ def demo_compute(*, keep: bool) -> Result:
     shop = Shop(Scratch.make().root, str(directory.python))
     try:
         with nullcontext() if wants_json() else Live() as live:
-            stage = Stage(shop, live)
+            stage = ComputeStage(shop, live)
             played = stage.play(version)
             stage.tell("")
         _check(shop, played)
@@ -72,13 +72,13 @@ def demo_compute(*, keep: bool) -> Result:
             shop.remove()
 
 
-class Stage:
+class ComputeStage:
     """What is typed, and each route when its node is first asked by that agent."""
 
     def __init__(self, shop: Shop, live: Live | None) -> None:
         self._shop, self._live = shop, live
         self._nodes = StandIns()
-        self._printed: set[Heard] = set()
+        self._printed: set[NodeRequest] = set()
 
     def tell(self, text: str) -> None:
         if self._live is not None:
@@ -164,13 +164,13 @@ def _ask(port: int, key: str, agent: str, prompt: str) -> None:
     try:
         connection.request("POST", "/v1/messages", json.dumps(body | {"tools": [tool]}), headers)
         answer = connection.getresponse()
-        said_back = answer.read().decode("utf-8", "replace")
+        answered = answer.read().decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
         raise Unavailable(f"The gateway did not answer for {agent}: {error}.") from error
     finally:
         connection.close()
     if answer.status != http.client.OK:
-        raise _wrong(f"the gateway answered {agent} with {answer.status}: {said_back[:300]}")
+        raise _wrong(f"the gateway answered {agent} with {answer.status}: {answered[:300]}")
 
 
 def free_ports() -> int:
@@ -186,7 +186,7 @@ def free_ports() -> int:
             return port
 
 
-def _route(heard: Heard) -> str:
+def _route(heard: NodeRequest) -> str:
     return " -> ".join(heard)
 
 

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from fleet.testing.fake_node.node import FakeModel, FakeNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from fleet.operations.catalogue import Request
 
@@ -119,10 +121,10 @@ MORE = (  # what goes on landing while somebody looks
     ("Sort the menu by name", "menu.py"), ("Name every colour", "colours.py"), ("Count the visitors", "visits.py"),
     ("Round the weights", "weights.py"), ("Print the shelf labels", "labels.py"), ("Check the postcode", "postcode.py"),
 )  # fmt: skip
-MORE_EVERY = 20.0  # seconds
+MORE_EVERY = 22.0  # seconds: less than a gate takes
 
 
-class _Gateway(BaseHTTPRequestHandler):
+class _StandInGateway(BaseHTTPRequestHandler):
     """In place of LiteLLM, which the demo does not need: its agents ask the relay."""
 
     def do_GET(self) -> None:
@@ -168,7 +170,8 @@ def _set_up(scratch: Scratch, stack: ExitStack) -> str:
     _race(scratch, client)
     _people(client, url)
     over = threading.Event()
-    talking = threading.Thread(target=_talk, args=(port + 1, over), daemon=True)
+    log = client.app.home.path / "logs" / f"gateway-{port}.log"
+    talking = threading.Thread(target=_talk, args=(port + 1, log, over), daemon=True)
     stack.callback(talking.join, 5.0)
     stack.callback(over.set)
     talking.start()
@@ -189,17 +192,26 @@ def _sit_down(scratch: Scratch, client: LocalClient, stack: ExitStack) -> None:
 
 
 def _go_on(scratch: Scratch, over: threading.Event) -> None:
-    """A small task every while, which lands: the train keeps moving."""
-    for number in range(1000):
+    """Two small tasks every while, which land: the train keeps moving.
+
+    One alone would land without a gate: on an idle branch its files have passed their gate before.
+    """
+    for number in range(0, 2000, 2):
         if over.wait(MORE_EVERY):
             return
-        title, name = MORE[number % len(MORE)]
-        script = WRITES.format(title, f"round{number}/{name}", 7100, 240, 0.05)
-        words = ("--prompt", script, "--agent", "writer", "--gate", SLOW)
         with suppress(FleetError):
-            task = json.loads(scratch.fleet("add", title, *words, "--json"))["data"]["id"]
-            scratch.fleet("wait", task, "--timeout", "60")
-            scratch.fleet("land", task)
+            pair = [_add_one(scratch, number), _add_one(scratch, number + 1)]
+            scratch.fleet("wait", *pair, "--timeout", "60")
+            scratch.fleet("land", *pair)
+
+
+def _add_one(scratch: Scratch, number: int) -> str:
+    """The id of a new task that writes a file of its own."""
+    title, name = MORE[number % len(MORE)]
+    script = WRITES.format(title, f"round{number}/{name}", 7100, 240, 0.05)
+    words = ("--prompt", script, "--agent", "writer", "--gate", SLOW)
+    added = json.loads(scratch.fleet("add", title, *words, "--json"))
+    return str(added["data"]["id"])
 
 
 def _fill(scratch: Scratch, port: int, stack: ExitStack) -> None:
@@ -228,8 +240,14 @@ def _fill(scratch: Scratch, port: int, stack: ExitStack) -> None:
     )  # not the visitor's own
     services = Services(app.loaded.fleet, app.home.path, scratch.repo)
     services.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    services.write_litellm_config()
     services.start_relay(lambda _: None)
-    gateway = ThreadingHTTPServer(("127.0.0.1", port), _Gateway)
+    _note(
+        services.gateway.log,
+        "WARNING",
+        "gpu-box refuses connections: mac-mini-64gb serves heavy-coder",
+    )
+    gateway = ThreadingHTTPServer(("127.0.0.1", port), _StandInGateway)
     threading.Thread(target=gateway.serve_forever, daemon=True).start()
     stack.callback(gateway.shutdown)
     stack.callback(services.relay.stop, GRACE)
@@ -247,7 +265,15 @@ def _add(scratch: Scratch) -> None:
 def _history(client: LocalClient) -> None:
     """What the month before cost."""
     from fleet.domain.entry import Entry, EntryKind
-    from fleet.domain.spending.usage import HOUR, KEPT, NO_HOUR, Used, Who, body_of, hour_of
+    from fleet.domain.spending.usage import (
+        HOUR,
+        KEPT,
+        NO_HOUR,
+        UsageGroup,
+        UsedAmount,
+        body_of,
+        hour_of,
+    )
     from fleet.ports import Put
 
     store = client.app.store
@@ -260,9 +286,9 @@ def _history(client: LocalClient) -> None:
             for agent, model, node, price in (
                 ("writer", "", "", 0.5), ("implementer", "heavy-coder", "mac-mini-64gb", 0), ("reviewer", "small-coder", "laptop", 0),
             ):  # fmt: skip
-                used = Used(max(1, round(size)), round(size * 40_000), round(size * 1_900), 0,
+                used = UsedAmount(max(1, round(size)), round(size * 40_000), round(size * 1_900), 0,
                             round(size * price * 1_000_000), round(size * 400_000_000))  # fmt: skip
-                who = Who(agent, "scripted", model, node, project)
+                who = UsageGroup(agent, "scripted", model, node, project)
                 sums = sums.plus(who, "t-1", used)
             entry = Entry(
                 store.new_id("e"), 0, EntryKind.USAGE, "local", str(at), "", at, at + KEPT,
@@ -365,24 +391,36 @@ def _people(client: LocalClient, url: str) -> None:
             client.call(request)
 
 
-def _talk(port: int, over: threading.Event) -> None:
-    """The agents' requests, each to the relay, as LiteLLM sends them."""
+def _talk(port: int, log: Path, over: threading.Event) -> None:
+    """The agents' requests, each to the relay, as LiteLLM sends them, with the lines that it writes."""
     number = 0
     while not over.wait(PAUSE):
         agent, model = AGENTS[number % len(AGENTS)]
         number += 1
         words = {"role": "user", "content": "word " * (60 + number * 7 % 400)}
         body = json.dumps({"model": model, "messages": [words], "stream": True})
-        threading.Thread(target=_ask, args=(port, agent, model, body), daemon=True).start()
+        threading.Thread(target=_ask, args=(port, log, agent, model, body), daemon=True).start()
 
 
-def _ask(port: int, agent: str, model: str, body: str) -> None:
+def _ask(port: int, log: Path, agent: str, model: str, body: str) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    with suppress(OSError, http.client.HTTPException):
+    try:
         path = f"/a/{agent}/m/{model}/v1/chat/completions"
         connection.request("POST", path, body, {"content-type": "application/json"})
-        connection.getresponse().read()
-    connection.close()
+        answer = connection.getresponse()
+        answer.read()
+        _note(log, "INFO", f'{agent} - "POST /v1/chat/completions HTTP/1.1" {answer.status}')
+    except (OSError, http.client.HTTPException) as error:
+        _note(log, "ERROR", f"{agent}: {error}")
+    finally:
+        connection.close()
+
+
+def _note(log: Path, level: str, words: str) -> None:
+    """A line in the form of LiteLLM's log."""
+    line = {"message": words, "level": level, "timestamp": datetime.now(UTC).isoformat()}
+    with suppress(OSError), log.open("a") as out:  # the home may be gone at the end
+        out.write(json.dumps(line) + "\n")
 
 
 def farewell(scratch: Scratch, *, keep: bool) -> Iterator[str]:

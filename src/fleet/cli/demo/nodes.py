@@ -19,7 +19,7 @@ BUILD = (
 )
 
 
-class Role(NamedTuple):
+class DemoRole(NamedTuple):
     """`prompt` is how its requests are told from others in a node's log."""
 
     agent: str
@@ -59,23 +59,23 @@ def _reviewer(request: Asked) -> Reply:
 
 
 ROLES = (
-    Role(
+    DemoRole(
         "planner", "m4-mini-16gb", "qwen-coder:7b", "You plan the shop's work.",
         "Read, Grep, Glob", _planner,
     ),
-    Role(
+    DemoRole(
         "implementer", "m4-mini-64gb", "qwen-coder:32b", "You build what the plan says.",
         "Read, Edit, Write, Bash", _implementer,
     ),
-    Role(
+    DemoRole(
         "reviewer", "laptop", "qwen-coder:14b", "You review what was built.",
         "Read, Grep, Glob", _reviewer,
     ),
 )  # fmt: skip
-LEAD = Role("lead", "m4-mini-64gb", "qwen-coder:32b", "You lead the shop's agents.", "", _lead)
+LEAD = DemoRole("lead", "m4-mini-64gb", "qwen-coder:32b", "You lead the shop's agents.", "", _lead)
 
 
-class Heard(NamedTuple):
+class NodeRequest(NamedTuple):
     """One request, by the log of the node that it reached."""
 
     agent: str
@@ -98,9 +98,9 @@ class StandIns:
         for server in self._servers.values():
             server.__exit__()
 
-    def heard(self) -> list[Heard]:
+    def heard(self) -> list[NodeRequest]:
         return [
-            Heard(role.agent, node, turn.model)
+            NodeRequest(role.agent, node, turn.model)
             for node, server in self._servers.items()
             for turn in tuple(server.turns)
             if (role := _role(turn)) is not None
@@ -122,7 +122,7 @@ class StandIns:
         return "\n".join(lines) + "\n"
 
 
-def _role(request: Asked) -> Role | None:
+def _role(request: Asked) -> DemoRole | None:
     """Who asks: an agent's prompt is in what the model is told."""
     return next((role for role in (*ROLES, LEAD) if role.prompt in request.system), None)
 

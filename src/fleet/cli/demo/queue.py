@@ -12,6 +12,7 @@ import click
 
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.render import Column, Result, Stack, Table, Text
+from fleet.domain.errors import Refused, Unavailable
 from fleet.domain.event import Kind
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _play(scratch: Scratch) -> list[TaskDetail]:
     supervisor = scratch.supervise()
     try:
         with nullcontext() if wants_json() else Live() as live:
-            stage = Stage(scratch, client, supervisor, live)
+            stage = QueueStage(scratch, client, supervisor, live)
             stage.queue()
             stage.watch()
         return [client.call(ShowTask(row.id)) for row in stage.rows()]
@@ -95,7 +96,7 @@ def _play(scratch: Scratch) -> list[TaskDetail]:
         stop(client, supervisor)
 
 
-class Stage:
+class QueueStage:
     """What is typed and what happens, line by line, above a table that is drawn in place."""
 
     def __init__(
@@ -190,8 +191,6 @@ class Stage:
                 self.type("answer", task, ANSWER)
 
     def _mind(self, until: float) -> None:
-        from fleet.domain.errors import Unavailable
-
         if self._supervisor.poll() is not None:
             log = self._scratch.log.read_text(errors="replace").strip()[-500:]
             raise Unavailable(f"The demo's supervisor ended: {log}")
@@ -232,7 +231,6 @@ def _now(task: TaskRow) -> str:
 def _check(scratch: Scratch, details: list[TaskDetail]) -> None:
     """The demo is a test too: it fails when the system did not do what it shows."""
     from fleet.cli.demo.scratch import FILES
-    from fleet.domain.errors import Refused
 
     wrong = [f"{d.task.id} is {d.task.status}: {d.why}" for d in details if d.task.status != "done"]
     endings = [[r.ending for r in d.runs] for d in details]

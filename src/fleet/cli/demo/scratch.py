@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NOT_OURS = ("FLEET_", "GIT_", *ALIASES)  # the user's own settings
 
 
-class Job(NamedTuple):
+class DemoJob(NamedTuple):
     """`script` is the prompt: `fleet.testing.scripted` says what its lines do."""
 
     title: str
@@ -32,7 +32,7 @@ class Job(NamedTuple):
 
 
 JOBS = (
-    Job(
+    DemoJob(
         "Read prices from a file",
         (),
         """\
@@ -45,7 +45,7 @@ sleep 0.8
 commit Read prices from a file
 """,
     ),
-    Job(
+    DemoJob(
         "Add up a bill",
         (),
         """\
@@ -59,7 +59,7 @@ sleep 0.7
 commit Add up a bill
 """,
     ),
-    Job(
+    DemoJob(
         "Choose a licence",
         (),
         """\
@@ -71,7 +71,7 @@ usage 700 20
 commit Choose a licence
 """,
     ),
-    Job(
+    DemoJob(
         "Print a bill",
         ("t-1", "t-2"),
         """\
@@ -85,7 +85,7 @@ sleep 0.6
 commit Print a bill
 """,
     ),
-    Job(
+    DemoJob(
         "Write the README",
         ("t-3", "t-4"),
         """\

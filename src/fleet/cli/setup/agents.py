@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_agents
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Cell, Column, Pairs, Result, Table
+from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,8 +44,6 @@ def agents(*, name: str | None, probe: bool, config: Path | None) -> Result:
     coder's name is also an agent, with defaults: `fleet coders` lists them. `fleet list` lists the
     agents at work.
     """
-    from fleet.cli.terminal.connect import connect_here
-
     app = connect_here(config=config).app
     fleet = app.loaded.fleet
     wanted = [fleet.agent(name)] if name else list(fleet.agents.values())
@@ -90,7 +90,6 @@ def _program(app: App, agent: Agent) -> tuple[str, str | None]:
     import shutil
 
     from fleet.app import make_coder, probe_programs
-    from fleet.domain.errors import Refused
 
     if agent.command:
         return agent.command[0], shutil.which(agent.command[0])

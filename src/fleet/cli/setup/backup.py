@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Result, Text
+from fleet.domain.errors import BadInput
+
+LIKE_AN_ID = re.compile(r"[a-z]-\d+(\.\d+)?")
 
 
 @command(config=True)
@@ -18,10 +23,10 @@ def backup(*, file: Path, config: Path | None) -> Result:
     FILE has every prompt and message, so only you can read it. The keys of the server's tokens are
     not in it: keep `server.key` of the home as well.
     """
-    from fleet.cli.terminal.connect import connect_here
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Copying the store"):
+    _check_is_file(file, "backup")
+    with ProgressLine("Copying the store"):
         size = connect_here(config=config).back_up(file.absolute())
     data = {"file": str(file.absolute()), "bytes": size}
     return Result("backup", data, Text(f"Copied the store to {file} ({size:,} bytes)."))
@@ -30,16 +35,15 @@ def backup(*, file: Path, config: Path | None) -> Result:
 @command(config=True)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def restore(*, file: Path, config: Path | None) -> Result:
-    """Put FILE, which `fleet backup` made, in the place of the store.
+    """Replace the store with FILE, which `fleet backup` made.
 
-    Stop the supervisor and the server first. The store that was there is kept beside it: `fleet
-    restore` of that file undoes this. Agents at work go on; the next `fleet run` settles what the
-    copy shows at work.
+    Stop the supervisor and the server first. The old store is kept beside the new one: `fleet
+    restore` of that file undoes this. Agents at work go on; the next `fleet run` settles the runs
+    that the copy shows as running.
     """
-    from fleet.cli.terminal.connect import connect_here
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Restoring the store"):
+    with ProgressLine("Restoring the store"):
         before = connect_here(config=config).restore(file.absolute())
     data = {"file": str(file.absolute()), "before": str(before) if before else ""}
     lines = [f"Restored the store from {file}."]
@@ -65,13 +69,24 @@ def archive(*, file: Path, days: float | None, prune: bool, config: Path | None)
     ends in .jsonl not at all. What something that goes on needs is not old. With --prune nothing is
     removed before FILE is whole and on the disk.
     """
-    from fleet.cli.terminal.connect import connect_here
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Writing what is old"):
+    _check_is_file(file, "archive")
+    with ProgressLine("Writing what is old"):
         done = connect_here(config=config).archive(file.absolute(), days=days, prune=prune)
     what = f"{len(done.tasks):,} tasks and {done.events:,} events"
     lines = [f"Wrote {what} to {file} ({done.bytes:,} bytes, {done.compression})."]
     if prune:
         lines.append(f"Removed {len(done.forgotten):,} tasks and these events from the store.")
     return Result("archive", done, Text("\n".join(lines)))
+
+
+def _check_is_file(file: Path, command: str) -> None:
+    """Raise when the name is that of a task or a run, which these commands do not take."""
+    if file.parent == Path() and LIKE_AN_ID.fullmatch(file.name):
+        raise BadInput(
+            f"{file} looks like a task, and `fleet {command}` takes the FILE to write.",
+            fix=f"Name a file: fleet {command} old.jsonl.gz"
+            if command == "archive"
+            else f"Name a file: fleet {command} store.db",
+        )

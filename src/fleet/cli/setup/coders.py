@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_coders
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Cell, Column, Pairs, Result, Table
+from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,8 +55,6 @@ def coders(
 
     Each program is asked for its version, in parallel and for at most 3 seconds.
     """
-    from fleet.cli.terminal.connect import connect
-
     fleet = connect(config=config).loaded.fleet
     if name is not None:
         fleet.check_coder(name)
@@ -66,7 +66,6 @@ def coders(
 
 def _known(names: list[str], fleet: Fleet, *, probe: bool) -> list[dict[str, Any]]:
     from fleet.app import make_coder, probe_programs
-    from fleet.domain.errors import Refused
 
     made: dict[str, Any] = {}
     for name in names:
@@ -75,12 +74,11 @@ def _known(names: list[str], fleet: Fleet, *, probe: bool) -> list[dict[str, Any
         except Refused as error:  # one of another package that cannot be loaded
             made[name] = error
     working = [coder for coder in made.values() if not isinstance(coder, Refused)]
-    there = probe_programs(working, os.environ, ask=probe)
-    return [_facts(name, coder, there.get(name, {}), fleet) for name, coder in made.items()]
+    programs = probe_programs(working, os.environ, ask=probe)
+    return [_facts(name, coder, programs.get(name, {}), fleet) for name, coder in made.items()]
 
 
-def _facts(name: str, coder: Any, there: dict[str, Any], fleet: Fleet) -> dict[str, Any]:
-    from fleet.domain.errors import Refused
+def _facts(name: str, coder: Any, program: dict[str, Any], fleet: Fleet) -> dict[str, Any]:
     from fleet.domain.fleet import CODERS
 
     if isinstance(coder, Refused):
@@ -90,7 +88,7 @@ def _facts(name: str, coder: Any, there: dict[str, Any], fleet: Fleet) -> dict[s
     return {
         "name": name,
         "from": "fleet" if name in CODERS else declared,
-        **there,
+        **program,
         "resumes": coder.resumes,
         "words": record is not None and not record.words.startswith("No."),
         "costs": coder.costs,
@@ -119,7 +117,8 @@ def _one(known: dict[str, Any]) -> Pairs:
     if "error" in known:
         return Pairs([("coder", known["name"]), ("error", Cell(known["error"], "red"))])
     record = known["abilities"] or {}
-    facts = " ".join(filter(None, (known["path"], known["version"], known["why"])))
+    program = " ".join(filter(None, (known["path"], known["version"])))
+    facts = ": ".join(filter(None, (program, known["why"])))
     pairs: list[tuple[str, Value]] = [
         ("coder", known["name"]),
         ("program", record.get("program")),

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_keys
+from fleet.cli.terminal.connect import say_warnings
 from fleet.cli.terminal.frame import command, group, wants_json
+from fleet.cli.terminal.render import can_ask, confirm
 from fleet.cli.terminal.view import Cell, Column, Raw, Result, Stack, Table, Text
+from fleet.domain.errors import BadInput, Forbidden, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fleet.config import Loaded
     from fleet.config.commands.init import Begun, Imported
-    from fleet.config.commands.set import Change, Context
+    from fleet.config.commands.set import Change, SettingFiles
     from fleet.config.commands.show import Shown
 
 KINDS = ("python", "node", "rails", "rust", "go", "generic")
@@ -68,8 +71,6 @@ def init(
 
 
 def _approval(*, yes: bool) -> Callable[[tuple[str, ...]], bool]:
-    from fleet.cli.terminal.render import can_ask, confirm
-
     def approve(commands: tuple[str, ...]) -> bool:
         lines = "".join(f"\n  {command}" for command in commands)
         question = f"Run these commands in each new worktree?{lines}\n"
@@ -85,7 +86,7 @@ def _setup_line(begun: Begun) -> str:
     return f"Commented out in it, because each new worktree would run it: {commands}."
 
 
-def _project_lines(begun: Begun, context: Context) -> list[str]:
+def _project_lines(begun: Begun, context: SettingFiles) -> list[str]:
     from fleet.config.loader import display_path
 
     if begun.file is None:
@@ -109,7 +110,7 @@ def _project_lines(begun: Begun, context: Context) -> list[str]:
     return [*lines, "Next: read through it, then run `fleet validate`."]
 
 
-def _init_notes(begun: Begun, context: Context) -> list[str]:
+def _init_notes(begun: Begun, context: SettingFiles) -> list[str]:
     from fleet.config import checkout_top
 
     if begun.file is None or checkout_top(begun.file.parent):
@@ -140,8 +141,6 @@ def validate(*, online: bool, config: Path | None) -> Result:
     It also warns of settings that are valid but will not work well: a context that is too small for
     the coder, a tool that the coder does not have, one alias for different models.
     """
-    from fleet.domain.errors import NotFound
-
     loaded = load(config)
     if loaded.project_file is None:
         raise NotFound("There is no fleet.yaml here.", fix="`fleet init` writes one.")
@@ -265,7 +264,6 @@ def config_get(above: Path | None, *, key: str, show_origin: bool, config: Path 
     """Show the value of KEY; of a section such as `run`, all its values."""
     from fleet.config.commands.show import all_of
     from fleet.config.keys.lookup import resolve
-    from fleet.domain.errors import NotFound
 
     loaded = load(config or above)
     settings = all_of(loaded)
@@ -298,8 +296,8 @@ def config_unset(
     target, loaded = _apply(changes, config or above, project=project)
     paths = [".".join(change.path) for change in changes]
     lines = [f"{path} is no longer set in {target}." for path in paths]
-    now = [one_of(loaded, path) for path in paths if loaded and path in loaded.origins]
-    lines += [f"{each.setting} is now {each.text} ({each.origin})." for each in now]
+    values = [one_of(loaded, path) for path in paths if loaded and path in loaded.origins]
+    lines += [f"{each.setting} is now {each.text} ({each.origin})." for each in values]
     return Result("config_unset", {"file": str(target), "keys": paths}, Text("\n".join(lines)))
 
 
@@ -346,8 +344,9 @@ def trust(*, show: bool, revoke: bool, config: Path | None) -> Result:
     """Trust this project's settings to run commands, send data out and choose the store."""
     from fleet.config import trust as trusting
     from fleet.config.files.write import only_writer
-    from fleet.domain.errors import NotFound
 
+    if show and revoke:
+        raise BadInput("--show and --revoke cannot be used together.", fix="Give one.")
     context, loaded = _context(), load(config)
     file = loaded.project_file
     if file is None:
@@ -386,16 +385,13 @@ def _trust_result(loaded: Loaded, file: Path, *, trusted: bool) -> Result:
 
 def _only_people(what: str) -> None:
     """What decides over runs is not for a run to decide."""
-    from fleet.domain.errors import Forbidden
-
     if os.environ.get("FLEET_RUN_ID"):
         raise Forbidden(f"An agent may not {what}.", fix="Ask a person.")
 
 
-def _context() -> Context:
+def _context() -> SettingFiles:
     from fleet.config import home
-    from fleet.config.commands.set import Context
-    from fleet.domain.errors import BadInput
+    from fleet.config.commands.set import SettingFiles
 
     try:
         cwd = Path.cwd()
@@ -403,7 +399,7 @@ def _context() -> Context:
         raise BadInput(
             "The current directory no longer exists.", fix="cd to a directory that exists."
         ) from None
-    return Context(cwd, home(os.environ), os.environ)
+    return SettingFiles(cwd, home(os.environ), os.environ)
 
 
 def load(config: Path | None) -> Loaded:
@@ -415,8 +411,6 @@ def load(config: Path | None) -> Loaded:
 
 def load_and_warn(config: Path | None) -> Loaded:
     """For a command that only uses the settings: say once what is withheld from it, and why."""
-    from fleet.cli.terminal.connect import say_warnings
-
     loaded = load(config)
     say_warnings(loaded.warnings)
     return loaded
@@ -447,8 +441,6 @@ def _origin_data(each: Shown) -> dict[str, Any]:
 
 
 def _existing(file: Path) -> Path:
-    from fleet.domain.errors import NotFound
-
     if file.is_file():
         return file
     what = "is a directory, not a file." if file.is_dir() else "is not there."

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Cell, Column, Result, Table
+from fleet.domain.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,11 +23,10 @@ def notify(*, config: Path | None) -> Result:
     After `fleet config set notify.desktop=true`, or with an address in `notify.webhook`, the
     supervisor notifies you when a task asks, fails or ends.
     """
-    from fleet.cli.terminal.connect import connect_here
-    from fleet.domain.errors import Refused
+    from fleet.app.supervisor_parts import notifiers
 
     app = connect_here(config=config).app
-    if not app.notifiers():
+    if not notifiers(app):
         raise Refused(
             "No notification channel is configured.",
             fix="`fleet config set notify.desktop=true`, or notify.webhook=https://HOST/PATH.",
@@ -46,13 +47,13 @@ def notify(*, config: Path | None) -> Result:
 
 
 def _channels(app: App) -> list[dict[str, Any]]:
-    from fleet.domain.errors import Unavailable
+    from fleet.app.supervisor_parts import notifiers
     from fleet.supervisor.notices import Notice
 
     words = f"This is a test from {app.home.host_id()}."
     body = Notice("test", "", "Fleet", words, "", time.time_ns() // 1000).body()
     rows: list[dict[str, Any]] = []
-    for notifier in app.notifiers():
+    for notifier in notifiers(app):
         try:
             notifier.send(body)
         except Unavailable as error:

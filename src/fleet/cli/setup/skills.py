@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fleet.cli.terminal.view import Style, View
-    from fleet.domain.generated.files import Plan
+    from fleet.domain.generated.files import WritePlan
 
 TARGETS, BUNDLES = assistants(), assistants("plugin")
 NAMES = ("subagent-fleet-bootstrap", "subagent-fleet-setup", "subagent-fleet-operations")
@@ -129,8 +129,8 @@ def _chosen(given: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:
 def _top(out: Path | None) -> Path:
     from fleet.config.places import checkout_top
 
-    here = Path.cwd()
-    return out.absolute() if out is not None else checkout_top(here) or here
+    cwd = Path.cwd()
+    return out.absolute() if out is not None else checkout_top(cwd) or cwd
 
 
 def _cell(state: str | None) -> Cell | None:
@@ -139,7 +139,7 @@ def _cell(state: str | None) -> Cell | None:
     return Cell(state, STYLES.get(state, "red"))
 
 
-def _installed(kind: str, planned: Plan, more: Sequence[str]) -> Result:
+def _installed(kind: str, planned: WritePlan, more: Sequence[str]) -> Result:
     lines = []
     if planned.write:
         lines += ["Installed:", *(f"  {file.path}" for file in planned.write)]

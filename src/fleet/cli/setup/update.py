@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.terminal.connect import connect_here
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.render import Result, Text
+from fleet.domain.errors import Refused, Unavailable
 
 if TYPE_CHECKING:
     from fleet.app import App
@@ -25,13 +27,11 @@ FRESH = 24 * 3600  # seconds for which an answer of the index is good
 def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes by name
     """Update Fleet to the newest release, with the tool that installed it."""
     from fleet import __version__
-    from fleet.cli.terminal.connect import connect_here
-    from fleet.cli.terminal.progress import Progress
-    from fleet.domain.errors import Refused, Unavailable
+    from fleet.cli.terminal.progress import ProgressLine
 
     app = connect_here().app
     how = app.installation()
-    with Progress("Asking for the newest release"):
+    with ProgressLine("Asking for the newest release"):
         newest = _newest(app, force=force)
     newer = app.is_newer(newest, __version__)
     data = {"installed": __version__, "newest": newest, "newer": newer, "method": how.method}
@@ -42,7 +42,7 @@ def update(check: bool, force: bool) -> Result:  # noqa: FBT001  # click passes 
         way = how.advice or " ".join(how.command)
         return Result("update", data, Text(f"{words}\nGet it: {way}"))
     try:
-        with Progress(f"Installing fleet {newest} with {how.method}"):
+        with ProgressLine(f"Installing fleet {newest} with {how.method}"):
             done = subprocess.run(how.command, check=False, capture_output=True, text=True)
     except OSError as error:
         raise Unavailable(

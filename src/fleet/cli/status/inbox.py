@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.client import Client
-    from fleet.domain.inbox import Item
+    from fleet.domain.inbox import InboxItem
 
 SECOND = 1_000_000
 NOTHING = "Nothing needs you."
@@ -36,7 +36,8 @@ def inbox(*, everywhere: bool, finished: bool, snoozed: bool, config: Path | Non
     if click.get_current_context().invoked_subcommand:
         return None
     client = connect(config=config)
-    project = "" if everywhere else client.project_or_cwd
+    # the directories of a server are not ours
+    project = "" if everywhere or client.is_remote else client.project_or_cwd
     rows = _listed(client, project, finished=finished, snoozed=snoozed)
     return Result("inbox", rows, _table(rows))
 
@@ -73,7 +74,7 @@ def snooze(items: tuple[str, ...], time: str, config: Path | None) -> Result:
     return Result("marks", marks, Text(words))
 
 
-def _listed(client: Client, project: str, *, finished: bool, snoozed: bool) -> Sequence[Item]:
+def _listed(client: Client, project: str, *, finished: bool, snoozed: bool) -> Sequence[InboxItem]:
     from fleet.domain.inbox import Need
     from fleet.operations.inbox import ListInbox
 
@@ -98,7 +99,7 @@ def _seconds(text: str) -> int:
     return int(number) * UNITS[unit] // SECOND
 
 
-def _table(items: Sequence[Item]) -> Table:
+def _table(items: Sequence[InboxItem]) -> Table:
     from fleet.cli.status.views import STYLES, WORDS, about_item
 
     columns = (

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
-from fleet.cli.terminal.human import DAY, SECOND, duration, money, since_of, tokens
+from fleet.cli.terminal.human import DAY, SECOND, clock, duration, money, since_of, tokens
 from fleet.cli.terminal.view import Column, Result, Stack, Table
 from fleet.domain.errors import BadInput
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from fleet.cli.terminal.view import Value, View
     from fleet.domain.spending.stats import StatRow, Stats
+    from fleet.operations.compute.hosts import LimitRow
     from fleet.operations.insight.usage import BudgetRow
 
 NUMBERS = ("done", "landed", "failed", "runs", "cost", "tokens", "worked", "waited")
@@ -38,7 +40,6 @@ def stats(
     A task counts once, with how it ended last. LANDED counts tasks whose work was merged, WORKED
     the time that agents worked, WAITED the time that tasks had an open question or were in review.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.stats import ShowStats
 
     if sum((day, week, bool(since))) > 1:
@@ -95,8 +96,11 @@ def _cells(row: StatRow, name: str) -> list[Value]:
 @click.option("--here", is_flag=True, help="Only tasks of this project.")
 @click.option("--team", default="", help="Only tasks of this team.")
 def budgets(*, here: bool, team: str, config: Path | None) -> Result:
-    """List what the running tasks have spent of what they may, the most expensive first."""
-    from fleet.cli.terminal.connect import connect
+    """List what the running tasks have spent of what they may, the most expensive first.
+
+    Limits that were reached, such as the rate limit of a credential, are named below.
+    """
+    from fleet.operations.compute.hosts import ListLimits
     from fleet.operations.insight.usage import ListBudgets
 
     client = connect(config=config)
@@ -104,7 +108,13 @@ def budgets(*, here: bool, team: str, config: Path | None) -> Result:
     columns = [Column("task"), Column("title", flexible=True, least=12), Column("agent", spare=1)]
     columns += [Column(name, right=True) for name in ("cost", "tokens", "time")]
     cells = [_budget(row) for row in rows]
-    return Result("budgets", rows, Table(columns, cells, empty="Nothing runs."))
+    notes = [_limit(row) for row in client.call(ListLimits())]
+    return Result("budgets", rows, Table(columns, cells, empty="Nothing runs."), notes)
+
+
+def _limit(row: LimitRow) -> str:
+    why = f": {row.why}" if row.why else ""
+    return f"Nothing that needs {row.name} starts before {clock(row.until)}{why}"
 
 
 def _budget(row: BudgetRow) -> list[Value]:

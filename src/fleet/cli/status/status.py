@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command, wants_json
-from fleet.cli.terminal.view import Feed, Result
+from fleet.cli.terminal.view import ItemStream, Result, Stack
 from fleet.domain.data import NamedTuple
+from fleet.domain.errors import BadConfig, FleetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fleet.cli.terminal.view import Stack
     from fleet.client import Client, LocalClient
-    from fleet.domain.errors import BadConfig
-    from fleet.domain.inbox import Item
-    from fleet.domain.nodes.inventory import Seen
+    from fleet.domain.inbox import InboxItem
+    from fleet.domain.nodes.inventory import SeenNode
 
 NODES_WITHIN = 1.5  # seconds for all nodes together, while the rest is read
-EVERY = 2.0  # seconds between the looks of `--watch`
+WATCH_SECONDS = 2.0  # seconds between the looks of `--watch`
 MOST_NEEDS = 200  # items in one page
 UNLANDED = ("not-landed", "conflict")
 DOWN = 3  # the exit status when the queue cannot be read
@@ -47,42 +47,37 @@ def status(*, watch: bool, timeout: float, everywhere: bool, config: Path | None
     """
     subject = _subject(config, everywhere=everywhere)
     if watch and wants_json():
-        return Result("status", _looks(subject, timeout), Feed(lambda _: None))
+        return Result("status", _looks(subject, timeout), ItemStream(lambda _: None))
     if watch:
         _watch(subject, timeout)
     data, view, notes = page(subject, timeout)
     return Result("status", data, view, notes=notes, exit_status=DOWN if data["error"] else 0)
 
 
-class Subject(NamedTuple):
+class StatusSubject(NamedTuple):
     """What the page is about. Empty `project`: every one. `broken`: what is wrong with its settings."""
 
     client: Client
     project: str
-    broken: tuple[Item, ...] = ()
+    broken: tuple[InboxItem, ...] = ()
 
 
-def _subject(config: Path | None, *, everywhere: bool) -> Subject:
-    from fleet.cli.terminal.connect import connect
-    from fleet.domain.errors import BadConfig
-
+def _subject(config: Path | None, *, everywhere: bool) -> StatusSubject:
     try:
         client = connect(config=config)
-        return Subject(client, client.scope(everywhere=everywhere) if client.project else "")
+        return StatusSubject(client, client.scope(everywhere=everywhere) if client.project else "")
     except BadConfig as error:
         if config is not None or (subject := _without_settings(error)) is None:
             raise
         return subject._replace(project="") if everywhere else subject
 
 
-def _without_settings(error: BadConfig) -> Subject | None:
+def _without_settings(error: BadConfig) -> StatusSubject | None:
     """This project with the settings of the home alone; None if those are what is wrong."""
-    from fleet.cli.terminal.connect import connect
     from fleet.client import here
     from fleet.config import home
     from fleet.config.places import find_project
-    from fleet.domain.errors import BadConfig
-    from fleet.domain.inbox import Action, Item
+    from fleet.domain.inbox import Action, InboxItem
 
     project = find_project(here())
     try:
@@ -92,16 +87,16 @@ def _without_settings(error: BadConfig) -> Subject | None:
     words = " ".join(error.message.split())
     mend = (Action("validate", "fleet validate"),)
     name = str(project or "")
-    item = Item(f"settings:{name}:wrong", "settings", "medium", words, mend, project=name)
-    return Subject(client, name, (item,))
+    item = InboxItem(f"settings:{name}:wrong", "settings", "medium", words, mend, project=name)
+    return StatusSubject(client, name, (item,))
 
 
-def page(subject: Subject, timeout: float) -> tuple[dict[str, Any], Stack, list[str]]:
+def page(subject: StatusSubject, timeout: float) -> tuple[dict[str, Any], Stack, list[str]]:
     """The facts for `--json`, the same for a person, and notes about the nodes."""
     from fleet.cli.status.views import status_page
 
     client, project, broken = subject
-    nodes = _Nodes(client, timeout)
+    nodes = _NodeRows(client, timeout)
     data: dict[str, Any] = {
         "tasks": None,
         "not_landed": 0,
@@ -115,22 +110,23 @@ def page(subject: Subject, timeout: float) -> tuple[dict[str, Any], Stack, list[
     data["needs_you"] = [*broken, *data["needs_you"]]
     known, view, notes = nodes.result()
     data = {**known, **data}
-    page_view = status_page(data, view, time.time_ns() // 1000, everywhere=not project)
+    now = time.time_ns() // 1000
+    page_view = status_page(data, view, now, everywhere=not project, readable=not broken)
     return data, page_view, notes
 
 
-class _Nodes:
+class _NodeRows:
     """Asked in a thread of their own while the rest of the page is read."""
 
     def __init__(self, client: Client, timeout: float) -> None:
         from threading import Thread
 
         self._fleet = client.loaded.fleet
-        self._compute = client.compute()
         self._timeout = timeout
-        self._answers: list[tuple[list[Seen], dict[str, Any] | None]] = []
+        self._answers: list[tuple[list[SeenNode], dict[str, Any] | None]] = []
         self._thread = Thread(target=self._ask, daemon=True)
         if self._fleet.nodes:
+            self._compute = client.compute()
             self._thread.start()
 
     def _ask(self) -> None:
@@ -138,12 +134,11 @@ class _Nodes:
 
     def result(self) -> tuple[dict[str, Any], Stack, list[str]]:
         """The facts, the view of them, and what the settings say that the nodes do not bear out."""
-        from fleet.cli.compute.views import advice, status_data, status_view
-        from fleet.cli.terminal.view import Stack
-
         fleet = self._fleet
         if not fleet.nodes:
             return {"fleet": fleet.name, "nodes": [], "routes": [], "relay": None}, Stack([]), []
+        from fleet.cli.compute.views import advice, status_data, status_view
+
         self._thread.join()
         seen, relay = self._answers[0]
         notes = advice(fleet, seen, self._compute.unsaid)
@@ -154,17 +149,18 @@ def facts(client: Client, project: str = "") -> dict[str, Any]:
     """The supervisor and the server; with FLEET_URL, the server alone."""
     from fleet.cli.server.serve import server_facts
     from fleet.cli.supervisor.status import supervisor_facts
-    from fleet.client.remote import RemoteClient
-    from fleet.domain.errors import FleetError
 
-    if not isinstance(client, RemoteClient):
-        here = client.this_machine("The supervisor")
+    if not client.is_remote:
+        local = client.this_machine("The supervisor")
         return {
-            "supervisor": supervisor_facts(here, project),
-            "server": server_facts(here.home),
-            "gateway": _gateway(here),
+            "supervisor": supervisor_facts(local, project),
+            "server": server_facts(local.home),
+            "gateway": _gateway(local),
             "error": None,
         }
+    from fleet.client.remote import RemoteClient
+
+    assert isinstance(client, RemoteClient)
     server: dict[str, Any] = {"url": client.url, "running": False}
     try:
         server |= {"running": True, **client.health()}
@@ -173,14 +169,14 @@ def facts(client: Client, project: str = "") -> dict[str, Any]:
     return {"supervisor": None, "server": server, "error": None}
 
 
-def _gateway(here: LocalClient) -> list[dict[str, Any]]:
+def _gateway(local: LocalClient) -> list[dict[str, Any]]:
     """LiteLLM and the relay, by what their starter wrote down: nobody is asked."""
-    fleet = here.loaded.fleet
+    fleet = local.loaded.fleet
     if not fleet.nodes:
         return []
     from fleet.app.compute.gateway import Services
 
-    services = Services(fleet, here.home, here.home)
+    services = Services(fleet, local.home, local.home)
     rows = []
     for service in (services.gateway, services.relay):
         record, running = service.record(), service.running() is not None
@@ -194,7 +190,6 @@ def read_queue(
     client: Client, supervisor: dict[str, Any] | None, project: str = ""
 ) -> dict[str, Any]:
     from fleet.cli.supervisor.status import counts
-    from fleet.domain.errors import FleetError
     from fleet.operations.compute.hosts import ListHosts
     from fleet.operations.inbox import ListInbox
     from fleet.operations.shared.names import PAGE
@@ -213,16 +208,16 @@ def read_queue(
     return {**work, "agents": agents, "hosts": hosts}
 
 
-def _watch(subject: Subject, timeout: float) -> NoReturn:
+def _watch(subject: StatusSubject, timeout: float) -> NoReturn:
     from fleet.cli.terminal.live import Live
 
     with Live() as live:
         while True:
             live.update(page(subject, timeout)[1])
-            time.sleep(EVERY)
+            time.sleep(WATCH_SECONDS)
 
 
-def _looks(subject: Subject, timeout: float) -> Iterator[dict[str, Any]]:
+def _looks(subject: StatusSubject, timeout: float) -> Iterator[dict[str, Any]]:
     while True:
         yield page(subject, timeout)[0]
-        time.sleep(EVERY)
+        time.sleep(WATCH_SECONDS)

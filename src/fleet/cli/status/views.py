@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fleet.cli.terminal.view import Style, Value, View
-    from fleet.domain.inbox import Item
+    from fleet.domain.inbox import InboxItem
     from fleet.operations.compute.hosts import HostRow
 
 MOST_OF_A_KIND = 5  # of each kind of what needs you; the last line counts the others
@@ -45,15 +45,21 @@ OF_EVERY_PROJECT = {"tasks": "--everywhere", "list": "--everywhere", "review": "
 
 
 def status_page(
-    data: Mapping[str, Any], nodes: Stack, now: int, *, everywhere: bool = False
+    data: Mapping[str, Any],
+    nodes: Stack,
+    now: int,
+    *,
+    everywhere: bool = False,
+    readable: bool = True,
 ) -> Stack:
-    """`everywhere`: it is about all projects, so each row names its own."""
+    """`everywhere`: it is about all projects, so each row names its own. `readable`: its settings."""
     from fleet.cli.agents.views import agent_table
 
     pairs = [*_supervisor(data["supervisor"], now), _server(data["server"])]
     pairs += [*_gateway(data.get("gateway"), now), _work(data)]
     if not nodes.parts:
-        pairs.append(("nodes", Cell("none declared under nodes: in fleet.yaml", "dim")))
+        why = "none declared under nodes: in fleet.yaml"
+        pairs.append(("nodes", Cell(why if readable else "unknown: see the mistake below", "dim")))
     agents = (
         agent_table(data["agents"], now, grouped=False, everywhere=everywhere)
         if data["agents"]
@@ -71,9 +77,11 @@ def status_page(
 
 def _hosts(rows: Sequence[HostRow], now: int) -> Table:
     """Where there are several: one alone is what the line of the supervisor is about."""
+    if len(rows) < 2:
+        return Table([], [])
     from fleet.cli.hosts.host import host_table
 
-    return host_table(rows, now) if len(rows) > 1 else Table([], [])
+    return host_table(rows, now)
 
 
 def _supervisor(facts: Mapping[str, Any] | None, now: int) -> list[tuple[str, Value]]:
@@ -133,7 +141,7 @@ def _work(data: Mapping[str, Any]) -> tuple[str, Value]:
     return "work", Cell(", ".join(parts), "red" if "failed" in data["tasks"] else "")
 
 
-def _needs(items: Sequence[Item], *, everywhere: bool) -> Table:
+def _needs(items: Sequence[InboxItem], *, everywhere: bool) -> Table:
     from fleet.cli.tasks.views import PROJECT, project_names
 
     columns: list[Column | str] = ["task", "what", Column("about", flexible=True, least=16), "next"]
@@ -147,7 +155,7 @@ def _needs(items: Sequence[Item], *, everywhere: bool) -> Table:
     return Table([columns[0], PROJECT, *columns[1:]], rows)
 
 
-def _rows(items: Sequence[Item], *, everywhere: bool) -> Iterator[tuple[str, list[Value]]]:
+def _rows(items: Sequence[InboxItem], *, everywhere: bool) -> Iterator[tuple[str, list[Value]]]:
     """Each with its project."""
     for kind in dict.fromkeys(item.kind for item in items):
         same = [item for item in items if item.kind == kind]
@@ -165,7 +173,7 @@ def _rows(items: Sequence[Item], *, everywhere: bool) -> Iterator[tuple[str, lis
             yield "", [None, Cell(what, "dim"), more, f"{where} {option}".strip()]
 
 
-def about_item(item: Item) -> str:
+def about_item(item: InboxItem) -> str:
     """What it says, the answers that can be chosen, and how many tasks wait for it."""
     options = " ".join(f"{n}) {option}" for n, option in enumerate(item.options, 1))
     tasks = "task" if item.behind == 1 else "tasks"

@@ -68,9 +68,9 @@ class RunReport(TerminalReport):
 
     def __init__(self) -> None:
         super().__init__()
-        from fleet.cli.supervisor.summary import Summary
+        from fleet.cli.supervisor.summary import SupervisorSummary
 
-        self._summary = Summary()
+        self._summary = SupervisorSummary()
         self._text = ""
         self._looked = 0.0
 

@@ -12,8 +12,10 @@ import click
 
 from fleet.cli.supervisor.status import going, or_none, supervisor_facts, supervisor_pairs
 from fleet.cli.terminal.completion import complete_coders
+from fleet.cli.terminal.connect import connect_here, say_warnings
 from fleet.cli.terminal.frame import group, wants_json
 from fleet.cli.terminal.view import Pairs, Result, Text
+from fleet.domain.errors import BadConfig, BadInput, Refused, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,8 +73,6 @@ def run(
         _refuse_json()
         return _foreground(options)
     if detach or options._replace(config="", cwd="") != type(options)():
-        from fleet.domain.errors import BadInput
-
         name = ctx.invoked_subcommand
         raise BadInput(f"`{name}` must come before the options.", fix=f"Write fleet run {name} …")
     return 0
@@ -137,15 +137,14 @@ def _open_again(tasks: list[str]) -> str:
 def restart(before: Path | None, *, config: Path | None) -> Result:
     """Restart the supervisor with the same options, in this shell's environment."""
     from fleet.app.supervise import Options
-    from fleet.cli.terminal.connect import connect_here
 
     client = connect_here(config=config or before)
     last = client.app.daemon.last()
     pid = _stopped(client)
     options = Options(cwd=str(client.app.cwd), detached=True)
     if last is not None:
-        there = last.cwd if Path(last.cwd).is_dir() else options.cwd
-        options = options._replace(coder=last.coder, most=last.most, config=last.config, cwd=there)
+        cwd = last.cwd if Path(last.cwd).is_dir() else options.cwd
+        options = options._replace(coder=last.coder, most=last.most, config=last.config, cwd=cwd)
     if config or before:
         options = options._replace(config=str((config or before or Path()).absolute()))
     left = going(client)
@@ -162,17 +161,18 @@ def restart(before: Path | None, *, config: Path | None) -> Result:
 @click.pass_obj
 def status(before: Path | None, *, config: Path | None) -> Result:
     """Show whether the supervisor runs (exit status 1 if not), and the work it has."""
-    now = supervisor_facts(_client(config or before))
+    facts = supervisor_facts(_client(config or before))
     return Result(
-        "supervisor", now, Pairs(supervisor_pairs(now)), exit_status=0 if now["running"] else 1
+        "supervisor",
+        facts,
+        Pairs(supervisor_pairs(facts)),
+        exit_status=0 if facts["running"] else 1,
     )
 
 
 def _client(config: Path | None) -> LocalClient:
     """Also while the settings are broken: one must be able to look, and to stop it."""
-    from fleet.cli.terminal.connect import connect_here
     from fleet.client import connect_here as connect_silently
-    from fleet.domain.errors import BadConfig
 
     try:
         return connect_here(config=config)
@@ -199,8 +199,6 @@ def _app(options: Options, *, listening: bool) -> App:
 
 
 def _refuse_json() -> None:
-    from fleet.domain.errors import BadInput
-
     if wants_json():
         raise BadInput(
             "`fleet run` in the foreground prints no JSON.", fix="fleet run --detach --json"
@@ -213,6 +211,8 @@ def _foreground(options: Options) -> int:
 
     app = _app(options, listening=True)
     _check_coder(app, options.coder)
+    if not options.detached:  # who started that one has read it
+        say_warnings(app.loaded.warnings)
     with RunReport() as report:
         supervise(app, options, report)
     return 0
@@ -228,17 +228,18 @@ def _check_coder(app: App, name: str) -> None:
 
 def _started(options: Options) -> Result:
     """Start it apart from us; what is wrong with the settings is said here."""
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
     app = _app(options, listening=False)
     _check_coder(app, options.coder)
+    say_warnings(app.loaded.warnings)
     if running := app.daemon.running():
         return _there(
             app, running.pid, f"A supervisor is already running here (pid {running.pid})."
         )
     since = app.daemon.log_size()
     process = app.daemon.start(_words(options), cwd=options.cwd)
-    with Progress("Starting the supervisor"):
+    with ProgressLine("Starting the supervisor"):
         ready = app.daemon.wait_for(process, START)
     if ready:
         text = f"The supervisor runs (pid {process.pid}); it writes to {app.daemon.log}."
@@ -253,8 +254,6 @@ def _started(options: Options) -> Result:
 
 
 def _failure(app: App, status: int | None, since: int) -> Exception:
-    from fleet.domain.errors import Unavailable
-
     how = "is not ready yet" if status is None else f"ended with status {status}"
     words = app.daemon.words(since=since) or "It printed nothing."
     return Unavailable(f"The supervisor {how}:\n{words}", fix=f"Its log is {app.daemon.log}.")
@@ -275,9 +274,8 @@ def _there(app: App, pid: int, text: str) -> Result:
 
 def _stopped(client: LocalClient) -> int:
     """The pid of the supervisor that we have stopped; 0: none ran."""
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
     from fleet.domain.access import Permission, allow
-    from fleet.domain.errors import BadConfig, Unavailable
 
     if "FLEET_RUN_ID" in os.environ:
         allow(client.app.actor, Permission.ADMIN)
@@ -285,7 +283,7 @@ def _stopped(client: LocalClient) -> int:
     if running is None:
         return 0
     _not_inside(client.app, running.pid)
-    with Progress("Stopping the supervisor"):
+    with ProgressLine("Stopping the supervisor"):
         ended = client.app.daemon.stop(running, STOP)
     if not ended:
         raise Unavailable(
@@ -300,7 +298,6 @@ def _stopped(client: LocalClient) -> int:
 def _not_inside(app: App, pid: int) -> None:
     """What was said to a supervisor must not end a server, and all who use it, with it."""
     from fleet.app.server_process import service_of, serving_pid
-    from fleet.domain.errors import Refused
 
     if pid != serving_pid(app.home.path):
         return

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from fleet.cli.terminal.human import SECOND, clock, duration, money
 from fleet.cli.terminal.layout import paint
 from fleet.cli.terminal.log_lines import words_of
-from fleet.cli.terminal.measure import fit, harmless, width
+from fleet.cli.terminal.measure import fit, harmless, width, wrap
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import NotFound
 from fleet.domain.event import Kind
 from fleet.domain.run import Ending, Outcome, has_work
-from fleet.domain.task import TaskState
+from fleet.domain.task import TaskState, mend_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Store
 
-LONGEST = 300  # characters of a reason, a question or a title
+LONGEST_TEXT = 300  # characters of a reason, a question or a title
 NOTHING = "changed nothing"
 INDENT = len("12:34:56 ")
 SILENT = frozenset(  # another event says the same to a person, or nobody needs to know at once
@@ -90,7 +90,7 @@ AGAIN: Mapping[Ending, str] = {
     Ending.OUT_OF_MEMORY: "ran out of memory and is tried again",
     Ending.LOST: "was lost and starts again",
     Ending.CONTEXT_FULL: "filled its context and continues in a new conversation",
-    Ending.RATE_LIMITED: "met a rate limit and continues",
+    Ending.RATE_LIMITED: "hit a rate limit and continues",
     Ending.STOPPED: "was stopped and is paused",
     Ending.YIELDED: "was stopped; the next `fleet run` continues it",
     Ending.SUCCEEDED: "has an unread message and starts again",
@@ -167,12 +167,12 @@ def _change(event: Event, task: Task) -> Sentence:
     data = {name: str(value) for name, value in event.data.items()}
     if files := data.get("files"):
         data["files"] = f"{files} file" if files == "1" else f"{files} files"
-    words = CHANGES[event.type].format_map(_Words(data, actor=event.actor))
+    words = CHANGES[event.type].format_map(_EventData(data, actor=event.actor))
     about = next((data[name] for name in ABOUT if data.get(name)), task.title)
     return Sentence(f"{task.id} {words}", about, style=STYLES.get(event.type, ""))
 
 
-class _Words(dict[str, str]):
+class _EventData(dict[str, str]):
     """The data of an event, which another release may have recorded with less of it."""
 
     def __missing__(self, name: str) -> str:
@@ -216,7 +216,7 @@ def _goes_on(task: Task, outcome: Outcome, now: int) -> Sentence | None:
     pause = task.tally.not_before - now
     if pause >= SECOND:
         head += f" in {duration(pause // SECOND * SECOND)}"
-    step = f"fleet resume {task.id}" if task.paused else ""
+    step = mend_of(task) if task.paused else ""
     return Sentence(head, outcome.detail or task.title, step, "yellow")
 
 
@@ -255,17 +255,24 @@ def after_failure(task: str) -> str:
 
 
 def line_of(sentence: Sentence, at: int, *, colour: bool, room: int | None = None) -> str:
-    """The time, what happened, and what to type: below it where a terminal has too little room."""
+    """The time, what happened, and what to type: below it where a terminal has too little room.
+
+    A terminal breaks a long line in mid-word: there the rest is set below its beginning, too.
+    """
     head, about = _one_line(sentence.head), _one_line(sentence.about)
+    if sentence.next:  # which some reasons end with themselves
+        about = about.removesuffix(sentence.next).rstrip(": ")
     text = f": {about}" if about else ""
     line = paint(clock(at), "dim", colour=colour) + " " + paint(head, sentence.style, colour=colour)
+    if room is not None and (parts := wrap(head + text, room - INDENT))[0].startswith(head):
+        text = ("\n" + " " * INDENT).join(parts)[len(head) :]
     if not sentence.next:
         return line + text
     step = f"→ {_one_line(sentence.next)}"
     wide = INDENT + width(head + text) + 2 + width(step)
-    gap = "\n" + " " * INDENT if room is not None and wide > room else "  "
+    gap = "\n" + " " * INDENT if room is not None and ("\n" in text or wide > room) else "  "
     return line + text + gap + paint(step, "bold", colour=colour)
 
 
 def _one_line(text: str) -> str:
-    return fit(" ".join(harmless(text).split()), LONGEST)
+    return fit(" ".join(harmless(text).split()), LONGEST_TEXT)

@@ -71,32 +71,32 @@ def counts(client: Client, project: str = "") -> dict[str, int]:
     return dict(sorted(by_status.items()))
 
 
-def supervisor_pairs(now: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def supervisor_pairs(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
     from fleet.cli.terminal.human import ago, moment
 
     at = time.time_ns() // 1000
-    state = Cell("running", "green") if now["running"] else Cell("stopped", "yellow")
+    state = Cell("running", "green") if facts["running"] else Cell("stopped", "yellow")
     pairs: list[tuple[str, Any]] = [("supervisor", state)]
-    if now["running"]:
-        how = "detached" if now["detached"] else "in a terminal or under a service manager"
-        how = "inside the server" if now["in_server"] else how
-        since = f"{moment(now['since'])} ({ago(now['since'], at)})"
-        pairs += [("pid", f"{now['pid']}, {how}"), ("since", since)]
-        pairs.append(("version", _version(now)))
-    pairs += [("host", now["host"]), ("home", now["home"]), ("log", now["log"])]
-    if now["tasks"] is not None:
-        tasks = ", ".join(f"{count} {status}" for status, count in now["tasks"].items())
-        pairs += [("runs", ", ".join(now["runs"] or ()) or "none"), ("tasks", tasks or "none")]
-    pairs += [("settings", Cell(text, "yellow")) for text in now["complaints"].values()]
-    if now["error"]:
-        text = f"{ago(now['error_at'], at)}: {now['error']}"
+    if facts["running"]:
+        how = "detached" if facts["detached"] else "in a terminal or under a service manager"
+        how = "inside the server" if facts["in_server"] else how
+        since = f"{moment(facts['since'])} ({ago(facts['since'], at)})"
+        pairs += [("pid", f"{facts['pid']}, {how}"), ("since", since)]
+        pairs.append(("version", _version(facts)))
+    pairs += [("host", facts["host"]), ("home", facts["home"]), ("log", facts["log"])]
+    if facts["tasks"] is not None:
+        tasks = ", ".join(f"{count} {status}" for status, count in facts["tasks"].items())
+        pairs += [("runs", ", ".join(facts["runs"] or ()) or "none"), ("tasks", tasks or "none")]
+    pairs += [("settings", Cell(text, "yellow")) for text in facts["complaints"].values()]
+    if facts["error"]:
+        text = f"{ago(facts['error_at'], at)}: {facts['error']}"
         pairs.append(("last error", Cell(text, "yellow")))
     return pairs
 
 
-def _version(now: Mapping[str, Any]) -> Cell:
-    if not now["outdated"]:
-        return Cell(str(now["version"]))
-    disk = now["installed"]
-    text = f"{now['version']}, but other code ({disk}) is installed: fleet run restart"
+def _version(facts: Mapping[str, Any]) -> Cell:
+    if not facts["outdated"]:
+        return Cell(str(facts["version"]))
+    disk = facts["installed"]
+    text = f"{facts['version']}, but other code ({disk}) is installed: fleet run restart"
     return Cell(text, "yellow")

@@ -47,14 +47,14 @@ LISTS = {  # where the others are
 }
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     task: str
     what: str
     about: str
     next: str = ""
 
 
-class Summary:
+class SupervisorSummary:
     """`left`: by task, why a supervisor that ends by itself need not wait for it."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Summary:
     def _took(self) -> str:
         return duration(int(time.monotonic() - self._began) * SECOND)
 
-    def _count(self, rows: Sequence[Row]) -> str:
+    def _count(self, rows: Sequence[SummaryRow]) -> str:
         kinds = dict.fromkeys(row.what for row in rows)
         counts = {what: sum(row.what == what for row in rows) for what in kinds}
         parts = [
@@ -98,10 +98,10 @@ class Summary:
         runs = f"in {self._runs} run{'' if self._runs == 1 else 's'}" if self._runs else ""
         cost = f"for {money(round(self._usd * 1_000_000))}" if self._usd else ""
         if not parts:
-            return "nothing was left to do" if not self._runs else f"all is settled {runs}"
+            return "nothing was left to do" if not self._runs else f"every task has ended, {runs}"
         return ": ".join(filter(None, (" ".join(filter(None, (runs, cost))), ", ".join(parts))))
 
-    def _ended(self, store: Store) -> Iterable[Row]:
+    def _ended(self, store: Store) -> Iterable[SummaryRow]:
         tasks = store.tasks_by_id(list(self._tasks))
         in_order = [tasks[task] for task in self._tasks if task in tasks]
         for state in (TaskState.DONE, TaskState.REVIEW, TaskState.FAILED):
@@ -109,42 +109,42 @@ class Summary:
                 if row := _ended(task, store):
                     yield row
 
-    def _left(self, store: Store) -> Iterable[Row]:
+    def _left(self, store: Store) -> Iterable[SummaryRow]:
         for name, why in islice(sorted(self.left.items()), MAX_COUNTED):
-            yield Row(name, "left", why, f"fleet show {name}")
+            yield SummaryRow(name, "left", why, f"fleet show {name}")
         for task in store.tasks(TaskQuery((TaskState.OPEN,), limit=MAX_COUNTED, oldest_first=True)):
             if task.id not in self.left and (row := _waiting(task, store)):
                 yield row
 
 
-def _ended(task: Task, store: Store) -> Row | None:
+def _ended(task: Task, store: Store) -> SummaryRow | None:
     """None: its landing is held, and listed as that."""
     if task.state is TaskState.FAILED:
         about = f"{task.title}: {task.tally.why}"
-        return Row(task.id, "failed", about, after_failure(task.id))
+        return SummaryRow(task.id, "failed", about, after_failure(task.id))
     if task.state is TaskState.REVIEW:
-        return Row(task.id, "review", task.title, after_review(task.id))
+        return SummaryRow(task.id, "review", task.title, after_review(task.id))
     return _done(task, store)
 
 
-def _done(task: Task, store: Store) -> Row | None:
+def _done(task: Task, store: Store) -> SummaryRow | None:
     if task.tally.landed:
         about = f"{task.title} ({task.tally.landed[:7]})"
-        return Row(task.id, "landed", about, f"fleet show {task.id}")
+        return SummaryRow(task.id, "landed", about, f"fleet show {task.id}")
     if not task.tally.landing:
         run = store.run(task.run_id)
         is_empty = changed_nothing(run) and not task.uncommitted
         about = f"{task.title} ({NOTHING})" if is_empty else task.title
         what = "uncommitted" if task.uncommitted else "done"
-        return Row(task.id, what, about, after_done(run, task))
+        return SummaryRow(task.id, what, about, after_done(run, task))
     landing = store.landing(task.tally.landing)
     if landing.state is LandingState.HELD:
         return None
     about = landing.why or f"{task.title}: it waits to land on {landing.branch}."
-    return Row(task.id, "landing", about, f"fleet land show {landing.id}")
+    return SummaryRow(task.id, "landing", about, f"fleet land show {landing.id}")
 
 
-def _kept_from_landing(store: Store) -> Iterable[Row]:
+def _kept_from_landing(store: Store) -> Iterable[SummaryRow]:
     """What does not land before a person says so, as the inbox lists it."""
     landings = store.landings(LandingQuery(open_only=True, limit=MAX_COUNTED))
     waiting = [landing for landing in landings if landing.state is LandingState.HELD]
@@ -152,23 +152,23 @@ def _kept_from_landing(store: Store) -> Iterable[Row]:
     for landing in waiting:
         if task := tasks.get(landing.task):
             item = landing_item(task, landing)
-            yield Row(task.id, "held", item.words, item.actions[0].command)
+            yield SummaryRow(task.id, "held", item.words, item.actions[0].command)
 
 
-def _asking(store: Store) -> list[Row]:
+def _asking(store: Store) -> list[SummaryRow]:
     questions = store.questions(limit=MAX_COUNTED)
-    return [Row(q.task, "asks", q.text, f"fleet answer {q.task} TEXT") for q in questions]
+    return [SummaryRow(q.task, "asks", q.text, f"fleet answer {q.task} TEXT") for q in questions]
 
 
-def _waiting(task: Task, store: Store) -> Row | None:
+def _waiting(task: Task, store: Store) -> SummaryRow | None:
     """None: its question, or its children, are listed."""
     needs = store.tasks_by_id(task.after)
     reasons = waits(task, list(needs.values()), store.messages(task.id), now=store.now())
     if any(reason.code in {"asking", "children"} for reason in reasons):
         return None
     if not reasons:
-        return Row(task.id, "left", "It is ready.", "fleet run")
-    return Row(task.id, "left", reasons[0].why, reasons[0].fix or f"fleet show {task.id}")
+        return SummaryRow(task.id, "left", "It is ready.", "fleet run")
+    return SummaryRow(task.id, "left", reasons[0].why, reasons[0].fix or f"fleet show {task.id}")
 
 
 def _word(what: str, count: int) -> str:
@@ -177,7 +177,7 @@ def _word(what: str, count: int) -> str:
     return "to review" if what == "review" else what
 
 
-def _cells(rows: Sequence[Row]) -> Iterable[list[Value]]:
+def _cells(rows: Sequence[SummaryRow]) -> Iterable[list[Value]]:
     for what in dict.fromkeys(row.what for row in rows):
         same = [row for row in rows if row.what == what]
         for row in same[:MOST_SHOWN]:

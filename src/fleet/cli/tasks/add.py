@@ -35,7 +35,7 @@ UNITS = {
 MOST_BYTES = 4 * MOST_PROMPT + 1  # more than the longest prompt can have
 
 
-class Where(NamedTuple):
+class TaskPlace(NamedTuple):
     """`cwd` is None when the directory is on another machine."""
 
     cwd: Path | None
@@ -43,10 +43,13 @@ class Where(NamedTuple):
     in_place: bool
 
 
-def request(title: str, given: Mapping[str, object], where: Where) -> AddTask:
+def request(title: str, given: Mapping[str, object], where: TaskPlace) -> AddTask:
+    prompt = _prompt(given)
+    if not prompt and len(lines := title.strip().splitlines()) > 1:  # a text, as a commit's is
+        title, prompt = lines[0], title
     return AddTask(
         title=title,
-        prompt=_prompt(given),
+        prompt=prompt,
         project=where.project,
         spec=_spec(given, where),
         after=_words(given["after"]),
@@ -90,14 +93,14 @@ def _is_dir(path: Path) -> bool:
         return False
 
 
-def where_of(client: Client, named: str | None, *, in_place: bool) -> Where:
+def where_of(client: Client, named: str | None, *, in_place: bool) -> TaskPlace:
     """Where the task works. Raise `BadInput` outside a git repository, unless it is `in_place`.
 
     A server elsewhere has directories of its own, and knows best. Inside a run they are those of
     the run's own task: its worktree will be gone.
     """
     if client.is_remote:
-        return Where(None, named or "", in_place)
+        return TaskPlace(None, named or "", in_place)
     if client.actor.run and named is None:
         from fleet.operations.tasks.show import ShowTask
 
@@ -109,7 +112,7 @@ def where_of(client: Client, named: str | None, *, in_place: bool) -> Where:
         project = client.project or str(cwd)
     if not in_place and checkout_top(cwd) is None:
         raise outside_git(cwd)
-    return Where(cwd, project, in_place)
+    return TaskPlace(cwd, project, in_place)
 
 
 def _path(typed: str) -> Path:
@@ -119,7 +122,7 @@ def _path(typed: str) -> Path:
         return Path(typed)
 
 
-def _spec(given: Mapping[str, object], where: Where) -> Spec:
+def _spec(given: Mapping[str, object], where: TaskPlace) -> Spec:
     """An option with the name of a field of `Spec` is that field."""
     same: dict[str, Any] = {name: given[name] for name in Spec.__match_args__ if name in given}
     limits = Limits(
@@ -133,6 +136,17 @@ def _spec(given: Mapping[str, object], where: Where) -> Spec:
     return Spec(
         **same | {"labels": labels, "cwd": cwd, "in_place": where.in_place, "limits": limits}
     )
+
+
+def amounts(budget: Budget) -> list[str]:
+    """The limits of a budget, as `budget_of` reads them."""
+    dollars = f"{budget.cost / 1_000_000:.6f}".rstrip("0").rstrip(".")
+    limits = (
+        (budget.cost, f"${dollars}"),
+        (budget.tokens, f"{budget.tokens} tokens"),
+        (budget.seconds, f"{budget.seconds}s"),
+    )
+    return [text for amount, text in limits if amount]
 
 
 def budget_of(given: tuple[str, ...]) -> Budget:

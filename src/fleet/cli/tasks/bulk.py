@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.at_work import AgentRow
     from fleet.operations.tasks.rows import TaskRow
 
+MOST_NAMED = 20  # tasks or agents that a question names
 WILD = frozenset("*?[")  # no id and no branch has them
 
 
@@ -36,8 +37,13 @@ def is_like(pattern: str, task: str, branch: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in names if name)
 
 
-def named(client: Client, names: Sequence[str], statuses: Collection[str]) -> list[str]:
-    """The tasks that are meant; a pattern means those of this project with one of `statuses`."""
+def named(
+    client: Client, names: Sequence[str], statuses: Collection[str], *, or_any: bool = False
+) -> list[str]:
+    """The tasks that are meant; a pattern means those of this project with one of `statuses`.
+
+    `or_any`: where none has one of them, all that match.
+    """
     if not names:
         raise BadInput("No task was named.", fix="`fleet tasks` lists them.")
     known = None
@@ -50,9 +56,9 @@ def named(client: Client, names: Sequence[str], statuses: Collection[str]) -> li
             known = _of_project(client)
         like = [row for row in known if is_like(name, row.task, row.branch)]
         meant = [row.task for row in like if row.status in statuses]
+        meant = meant or [row.task for row in like if or_any]
         if not meant:
-            why = _none_of(name, like, statuses)
-            raise NotFound(why, fix="`fleet tasks --all` lists them.")
+            raise _none_of(name, like, statuses)
         tasks += meant
     return list(dict.fromkeys(tasks))
 
@@ -72,22 +78,32 @@ def _of_project(client: Client) -> list[AgentRow]:
     return list(reversed(rows))
 
 
-def _none_of(name: str, like: Sequence[AgentRow], statuses: Collection[str]) -> str:
+def _none_of(name: str, like: Sequence[AgentRow], statuses: Collection[str]) -> NotFound:
+    listed = "`fleet tasks --all` lists them."
     if not like:
-        return f"No task here matches '{name}'."
+        compared = "A pattern is compared with ids (t-3) and branches, not with titles."
+        return NotFound(f"No task here matches '{name}'.", fix=f"{compared} {listed}")
     if len(statuses) == 1:
-        return f"No {next(iter(statuses))} task here matches '{name}'."
+        return NotFound(f"No {next(iter(statuses))} task here matches '{name}'.", fix=listed)
     they_are = ", ".join(sorted({row.status for row in like}))
-    return f"No task that matches '{name}' can be changed this way: they are {they_are}."
+    return NotFound(
+        f"No task that matches '{name}' can be changed this way: they are {they_are}.", fix=listed
+    )
 
 
 def confirm(names: Sequence[str], tasks: Sequence[str], verb: str, *, force: bool) -> None:
     """What a pattern means is listed before anything is done to several tasks."""
     if force or len(tasks) == 1 or not any(map(is_pattern, names)) or not sys.stdin.isatty():
         return
-    question = f"{verb} {len(tasks)} tasks: {', '.join(tasks)}?"
+    question = f"{verb} {len(tasks)} tasks: {some(tasks)}?"
     if not render.confirm(question, otherwise="--force"):
         raise Refused("No task was changed.", fix="Use --force to skip the question.")
+
+
+def some(names: Sequence[str]) -> str:
+    """All of a few; of many the first ones and how many more there are."""
+    more = len(names) - MOST_NAMED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_NAMED])} and {more} more"
 
 
 def change(

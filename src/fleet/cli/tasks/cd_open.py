@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.render import Result, Text
 from fleet.domain.errors import BadInput, Refused
@@ -59,7 +60,6 @@ def open_(task: str, editor: str, config: Path | None) -> Result:
 
 def _directory(config: Path | None, name: str) -> tuple[TaskDetail, Path]:
     """Raise `Refused` with the reason when there is none on this machine."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.show import ShowTask
 
     client = connect(config=config).this_machine("Opening the directory of a task")
@@ -88,6 +88,12 @@ def _existing(client: LocalClient, detail: TaskDetail) -> Path:
             f"The worktree of {task} is being set up.",
             fix=f"`fleet logs {task}` shows how far it is.",
             code="starting",
+        )
+    if not path.is_dir() and (landed := detail.task.landed):
+        raise Refused(
+            f"{task} has landed ({landed[:12]}), and its worktree was removed.",
+            fix=f"`fleet diff {task}` shows what it changed.",
+            code="removed",
         )
     if not path.is_dir():
         raise Refused(

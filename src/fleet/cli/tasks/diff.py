@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.view import Column, Raw, Result, Table, Text
 from fleet.domain.errors import BadInput, Unavailable
@@ -27,27 +28,34 @@ if TYPE_CHECKING:
 @click.option("--name-only", is_flag=True, help="Show only the names of the changed files.")
 @click.option("--against", default="", metavar="BRANCH", help="Show what it would bring to BRANCH.")
 @click.option("--run", type=click.IntRange(1), default=None, help="Only what run N changed.")
+@click.option("--path", default="", metavar="FILE", help="Show only this file.")
 def diff(
-    *, task: str, stat: bool, name_only: bool, against: str, run: int | None, config: Path | None
+    *,
+    task: str,
+    stat: bool,
+    name_only: bool,
+    against: str,
+    run: int | None,
+    path: str,
+    config: Path | None,
 ) -> Result:
     """Show what a task itself has changed since it began, committed or not.
 
     What the tasks it waited for brought is left out. On a terminal git shows it, with your colours,
     your pager and your own diff program.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.landing.review import DiffTask
     from fleet.operations.shared.elsewhere import ELSEWHERE
 
     if stat and name_only:
         raise BadInput("--stat and --name-only cannot be used together.", fix="Leave one out.")
     client = connect(config=config)
-    request = DiffTask(task, against, run or 0, stat=stat or name_only)
-    if client.is_remote or wants_json():
+    request = DiffTask(task, against, run or 0, path, stat=stat or name_only)
+    if client.is_remote or wants_json() or path:
         return _parts(client, request, name_only=name_only)
-    here = client.this_machine("Showing a diff")
+    local = client.this_machine("Showing a diff")
     try:
-        return _by_git(here, request, "--stat" if stat else "--name-only" if name_only else "")
+        return _by_git(local, request, "--stat" if stat else "--name-only" if name_only else "")
     except Unavailable as error:
         if error.code != ELSEWHERE:
             raise
@@ -55,7 +63,7 @@ def diff(
 
 
 def _by_git(client: LocalClient, request: DiffTask, how: str) -> Result:
-    from fleet.cli.terminal.output import is_terminal
+    from fleet.cli.terminal.output import colours, is_terminal
     from fleet.domain.access import Permission
     from fleet.operations.shared.names import the_run, the_task
 
@@ -68,7 +76,8 @@ def _by_git(client: LocalClient, request: DiffTask, how: str) -> Result:
             task, *filter(None, [how]), against=against, number=number
         )
         if argv:
-            become(argv)
+            plain = [] if colours(sys.stdout) else ["-c", "color.ui=never"]  # git knows no NO_COLOR
+            become([argv[0], *plain, *argv[1:]])
         text = ""
     else:
         words = ["--stat=100"] if how == "--stat" else list(filter(None, [how]))
@@ -103,6 +112,8 @@ def _notes(done: TaskDiff) -> tuple[str, ...]:
     notes = [f"{more} more files changed than a reply has room for."] if more else []
     cut = [file for file in done.files if file.cut]
     notes += [f"{file.cut} lines of {file.path} were left out." for file in cut[:10]]
+    if cut:
+        notes.append(f"`fleet diff {done.task} --path FILE` shows one file.")
     return tuple(notes)
 
 

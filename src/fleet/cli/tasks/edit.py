@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_agents, complete_coders, complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.render import Result, Text
 from fleet.domain.errors import BadInput, FleetError, Refused
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.edit import EditTask
     from fleet.operations.tasks.show import TaskDetail
 
-LISTS = {"after": "after", "label": "labels"}  # the option, and the field of the request
-PLAIN = ("title", "priority", "agent", "coder", "model", "base", "gate", "attempts", "time_limit")
+ENDED = frozenset({"done", "failed", "cancelled"})  # whose row shows who did it last
 
 
 @command(config=True)
@@ -69,7 +69,6 @@ def edit(task: str, file: str | None, config: Path | None, **given: Any) -> Resu
     An empty value (`--base ""`) takes what the settings say. A running task keeps its agent, base,
     gate and limits: end its run first. A new prompt counts from its next run on.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.show import ShowTask
 
     client = connect(config=config)
@@ -88,7 +87,8 @@ def _change(client: Client, before: TaskDetail, wanted: Mapping[str, Any]) -> Re
         client.this_machine("Editing").check_base(before.task.cwd, wish.base)
     row = client.call(wish)
     who = "/".join(dict.fromkeys(filter(None, (row.agent, row.coder, row.model))))
-    text = f"Changed {row.id}: {row.title}  [{who}, priority {row.priority}, {row.status}]"
+    how = ([] if row.state in ENDED else [who]) + [f"priority {row.priority}", row.status]
+    text = f"Changed {row.id}: {row.title}  [{', '.join(how)}]"
     return Result("task", row, Text(text), notes=_notes(client, before, wish))
 
 
@@ -97,33 +97,38 @@ def _notes(client: Client, before: TaskDetail, wish: EditTask) -> tuple[str, ...
 
     state = before.task.state
     if state == "running" and wish.prompt is not None:
-        words = "Its run keeps the prompt it was given; the next one gets the new one."
+        words = "The current run keeps the old prompt; the next run gets the new one."
         return (f"{words} Tell it now: fleet send {before.task.id} TEXT",)
-    if state in {"failed", "cancelled"}:
-        return (f"It is {state}: `fleet retry {before.task.id}` queues it again.",)
-    if before.task.status == "paused":
-        return (f"It is paused: `fleet resume {before.task.id}` lets it start.",)
+    if state in ENDED:
+        who = "/".join(dict.fromkeys(filter(None, (wish.agent, wish.coder, wish.model))))
+        again = f" with {who}" if who else ""
+        return (f"It is {state}: `fleet retry {before.task.id}` queues it again{again}.",)
     after = client.call(ShowTask(before.task.id))
-    return tuple(f"It waits: {w.why}" for w in after.waits if w.code in {"after", "held"})
+    if after.task.status == "paused":
+        step = next((w.fix for w in after.waits if w.code == "paused"), "")
+        return (f"It is paused: `{step or f'fleet resume {after.task.id}'}` lets it start.",)
+    return tuple(w.why for w in after.waits if w.code in {"after", "held"})
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was said, under the names of the request's fields."""
     from fleet.cli.tasks.add import budget_of, read_text
+    from fleet.operations.tasks.edit import FIELDS
 
     if given["prompt"] is not None and given["prompt_file"] is not None:
         raise BadInput(
             "--prompt and --prompt-file cannot be used together.", fix="Give one of them."
         )
-    options = {name: given[name] for name in (*PLAIN, "prompt", "review")}
-    options |= {field: given[option] or None for option, field in LISTS.items()}
+    options = {name: given["label" if name == "labels" else name] for name in FIELDS}
     if given["prompt_file"] is not None:
         options["prompt"] = read_text(given["prompt_file"], "prompt")
-    options = {name: value for name, value in options.items() if value is not None}
-    for field in set(LISTS.values()) & options.keys():
-        options[field] = tuple(filter(None, options[field]))
-    if given["budget"]:
-        options["budget"] = budget_of(tuple(filter(None, given["budget"])))
+    options = {
+        name: tuple(filter(None, value)) if isinstance(value, tuple) else value
+        for name, value in options.items()
+        if value not in (None, ())
+    }
+    if "budget" in options:
+        options["budget"] = budget_of(options["budget"])
     return options
 
 

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fleet.cli.tasks.add import budget_of
+from fleet.cli.tasks.add import amounts, budget_of
 from fleet.domain.errors import BadInput, nearest
+from fleet.domain.task import Budget, Limits, Spec
+from fleet.operations.tasks.edit import FIELDS, OF_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fleet.domain.task import Budget
     from fleet.operations.tasks.show import TaskDetail
 
-DEFAULTS = {"priority": 2}
-NUMBERS = ("priority", "attempts", "time_limit")
-LISTS = ("after", "labels", "budget")
 MOST_WIDTH = 1 << 30  # of a line: none is wrapped
 ALWAYS = ("title", "priority", "labels", "attempts", "review", "prompt")  # also while it runs
 QUOTED = re.compile(
@@ -29,23 +27,9 @@ TRUTH = {"true": True, "yes": True, "false": False, "no": False, "": False}
 
 def as_text(detail: TaskDetail) -> str:
     """The fields that can be changed now; the prompt is the last, however long it is."""
-    task, spec = detail.task, detail.spec
+    task = detail.task
     running = task.state == "running"
-    fields: dict[str, Any] = {
-        "title": task.title,
-        "priority": task.priority,
-        "agent": spec.agent,
-        "coder": spec.coder,
-        "model": spec.model,
-        "base": spec.base,
-        "gate": spec.gate,
-        "after": list(detail.after),
-        "labels": list(task.labels),
-        "budget": _amounts(spec.limits.budget),
-        "attempts": spec.limits.attempts,
-        "time_limit": spec.limits.time_limit,
-        "review": spec.review,
-    }
+    fields = {name: _field_of(detail, name) for name in FIELDS if name != "prompt"}
     kept = {name: value for name, value in fields.items() if not running or name in ALWAYS}
     lines = [
         f"# {task.id} is {task.status}. Change what you want, save, and leave the editor.",
@@ -55,6 +39,16 @@ def as_text(detail: TaskDetail) -> str:
         lines.append("# Its run keeps its agent, base, gate, limits and what it waited for.")
     lines += [_line(name, value) for name, value in kept.items()]
     return "\n".join([*lines, _block("prompt", detail.prompt)])
+
+
+def _field_of(detail: TaskDetail, name: str) -> Any:
+    """The value of this field, as YAML has it."""
+    holder: Any = detail.spec.limits if name in OF_LIMITS else detail.spec
+    holder = {"title": detail.task}.get(name, holder)
+    value = detail.needs if name == "after" else getattr(holder, name)
+    if isinstance(value, Budget):
+        return amounts(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _line(name: str, value: object) -> str:
@@ -74,15 +68,6 @@ def _block(name: str, text: str) -> str:
         end = "+"
     body = "".join(f"  {line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n"))
     return f"{name}: |2{end}\n{body}"
-
-
-def _amounts(budget: Budget) -> list[str]:
-    amounts = (
-        f"${budget.cost / 1_000_000:f}".rstrip("0").rstrip(".") if budget.cost else "",
-        f"{budget.tokens} tokens" if budget.tokens else "",
-        f"{budget.seconds}s" if budget.seconds else "",
-    )
-    return [amount for amount in amounts if amount]
 
 
 def changes(before: str, after: str) -> dict[str, Any]:
@@ -108,15 +93,16 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _value(name: str, value: object) -> Any:
-    if name in LISTS:
+    blank = getattr(Limits() if name in OF_LIMITS else Spec(), name, "")
+    if name == "after" or isinstance(blank, tuple | Budget):
         listed = value if isinstance(value, list) else [value] if value else []
         texts = tuple(_one(name, item) for item in listed)
         return budget_of(texts) if name == "budget" else texts
     text = _one(name, value)
-    if name == "review":
+    if isinstance(blank, bool):
         return _known(name, text, lambda: TRUTH[text.lower()], "true or false")
-    if name in NUMBERS:
-        return _known(name, text, lambda: int(text or DEFAULTS.get(name, 0)), "a number")
+    if isinstance(blank, int):
+        return _known(name, text, lambda: int(text or blank), "a number")
     return text
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import FleetCommand, command
 from fleet.cli.terminal.output import columns
-from fleet.cli.terminal.render import Feed, Raw, Result, Text
+from fleet.cli.terminal.render import ItemStream, Raw, Result, Text
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.task import ENDED
 
@@ -87,7 +88,6 @@ def task(
         stderr     what its coders wrote to stderr: while one runs, that one's (log.stderr)
         result     the last words of its newest run
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.show import ShowTask
 
     if follow and what not in FOLLOWED:
@@ -148,8 +148,8 @@ def _result(detail: TaskDetail, lines: int | None) -> Result:
             code="no_run",
         )
     run = detail.runs[-1]
-    now = detail.task.run
-    text = run.detail or (now.last if now else "")
+    progress = detail.task.run
+    text = run.detail or (progress.last if progress else "")
     if lines is not None:
         text = "\n".join(text.splitlines()[-lines:])
     data = {"task": detail.task.id, "what": "result", "run": run.id, "ending": run.ending or None}
@@ -178,7 +178,7 @@ def log(lines: int | None, follow: bool) -> Result:  # noqa: FBT001  # click pas
 
 
 def _record(line: str) -> str:
-    """A record of the log, as whoever looks at stdout wants it."""
+    """A record of the log: a readable line at a terminal, else its JSON."""
     from fleet.cli.terminal.log_lines import readable
 
     room = columns(sys.stdout)
@@ -220,7 +220,7 @@ def _followed(
     from fleet.cli.terminal.tail import follow
 
     items = ({"line": clean(line) if clean else line} for line in follow(path, lines, going))
-    return Result("line", items, Feed(lambda item: readable(item["line"])))
+    return Result("line", items, ItemStream(lambda item: readable(item["line"])))
 
 
 def _redacted() -> Callable[[str], str]:

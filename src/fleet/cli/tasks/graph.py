@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.cli.tasks.views import PROJECT, elapsed, project_names, task_status
 from fleet.cli.terminal.render import Cell, Column, Raw, Result, Table
 from fleet.domain.data import NamedTuple
 from fleet.domain.message import order_of
-from fleet.operations.shared.names import PAGE
+from fleet.operations.shared.names import MAX_ROWS, PAGE
 from fleet.operations.tasks.graph import GraphTasks
 
 if TYPE_CHECKING:
@@ -31,8 +32,14 @@ def show_export(client: Client, listed: ListTasks) -> Result:
 
 def show_tree(client: Client, listed: ListTasks, empty: Callable[[], str], notes: Notes) -> Result:
     """`empty`: what to say when there is none; `notes`: what to say about those that are there."""
-    nodes = _nodes(client, listed, whole=False)
-    words = notes([node.task for node in nodes.values()])
+    from fleet.cli.tasks.tasks import cut
+
+    most = listed.limit
+    newest = list(
+        _nodes(client, replace(listed, limit=min(most + 1, MAX_ROWS)), whole=False).values()
+    )
+    nodes = {node.id: node for node in newest[:most]}
+    words = cut(newest, most) + notes([node.task for node in nodes.values()])
     while missing := sorted({n.parent for n in nodes.values()} - nodes.keys() - {""}):
         parents = client.call(GraphTasks(tasks=tuple(missing[:PAGE])))
         nodes |= {node.id: node for node in parents}

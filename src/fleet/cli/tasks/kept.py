@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.completion import complete_kept
-from fleet.cli.terminal.frame import command, group
+from fleet.cli.terminal.connect import connect_here
+from fleet.cli.terminal.frame import command, listing_group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
@@ -22,22 +23,23 @@ COLUMNS = (
 )
 
 
-@group(invoke_without_command=True, json=True, config=True)
-def kept(config: Path | None) -> Result | None:
+@listing_group
+def kept() -> None:
     """List, restore or drop work that was saved before its worktree was removed.
 
     It is under `refs/fleet/kept/` in the project's repository: commits, uncommitted changes and
     untracked files. Files that git ignores are not kept.
     """
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _kept(config)
 
 
 @kept.command("list", config=True)
 def kept_list(config: Path | None) -> Result:
     """List the kept work of this project's repository."""
-    return _kept(config)
+    from fleet.cli.terminal.human import moment
+
+    items = _workspaces(config).kept()
+    rows = [(k.id, moment(k.at), k.branch, _what(k)) for k in items]
+    return Result("kept", items, Table(COLUMNS, rows, empty="Nothing is kept in this repository."))
 
 
 @kept.command("restore", config=True)
@@ -87,10 +89,13 @@ def gc(dry_run: bool, days: float, also: bool, config: Path | None) -> Result:  
     setting `workspace.pool` or were not used for --days, and lists worktrees and branches that
     belong to no task, without removing them.
     """
-    from fleet.cli.terminal.progress import Progress
+    from fleet.cli.terminal.progress import ProgressLine
 
-    with Progress("Looking for worktrees to remove"):
-        done = _workspaces(config).tidy(days=days, dry_run=dry_run)
+    with ProgressLine("Looking for worktrees to remove") as progress:
+        done = _workspaces(config).tidy(
+            days=days, dry_run=dry_run,
+            note=lambda done, of: progress.of("Removing worktrees", done, of),
+        )  # fmt: skip
     lines = _lines(done)
     if also:
         done, more = _forget_old(config, done)
@@ -120,16 +125,11 @@ def _lines(done: Tidied) -> list[str]:
 
 def _aside(one: Cleared) -> list[str]:
     lines = [f"Kept its work: {name} (fleet kept restore {name})." for name in one.kept]
-    lines += [f"Deleted the branch {name}, which is merged or pushed." for name in one.branches]
+    lines += [
+        f"Deleted the branch {name}: its commits are also elsewhere, merged or pushed."
+        for name in one.branches
+    ]
     return [*lines, *(f"{one.task}: {words}" for words in one.said)]
-
-
-def _kept(config: Path | None) -> Result:
-    from fleet.cli.terminal.human import moment
-
-    items = _workspaces(config).kept()
-    rows = [(k.id, moment(k.at), k.branch, _what(k)) for k in items]
-    return Result("kept", items, Table(COLUMNS, rows, empty="Nothing is kept in this repository."))
 
 
 def _what(one: KeptWork) -> str:
@@ -140,8 +140,6 @@ def _what(one: KeptWork) -> str:
 def _forget_old(config: Path | None, done: Tidied) -> tuple[Tidied, list[str]]:
     """What the settings `retention.*` say is old."""
     from dataclasses import replace
-
-    from fleet.cli.terminal.connect import connect_here
 
     client = connect_here(config=config)
     removed = client.remove_old_transcripts(dry_run=done.dry_run)
@@ -165,6 +163,4 @@ def _count(names: tuple[str, ...], noun: str) -> str:
 
 
 def _workspaces(config: Path | None) -> Workspaces:
-    from fleet.cli.terminal.connect import connect_here
-
     return connect_here(config=config).workspaces

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
-from fleet.cli.terminal.render import Feed, Result, Text
+from fleet.cli.terminal.render import ItemStream, Result, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 LAST_BYTES = 1 << 21  # of a transcript, in which its last lines are looked for first
 LONGEST_LINE = 1 << 23  # bytes; a longer one has no end
 END = 1 << 16  # bytes of such a line that are shown
-LONGEST = 4000  # characters of a line on the screen
+MOST_CHARACTERS = 4000  # characters of a line on the screen
 
 
 @command(config=True)
@@ -46,13 +47,11 @@ def logs(
     config: Path | None,
 ) -> Result:
     """Show the output of a task's newest run, or of run TASK.N."""
-    from fleet.cli.terminal.connect import connect
-
     client = connect(config=config)
     spoken, read, last = so_far(client, name, lines, raw=raw)
     if follow:
         heard = chain(last, _and_on(client, spoken, read))
-        return Result("line", heard, Feed(lambda line: line["text"]))
+        return Result("line", heard, ItemStream(lambda line: line["text"]))
     texts = [line["text"] for line in last if line["text"] is not None]
     if not last:
         task = spoken.run.rpartition(".")[0]
@@ -155,6 +154,6 @@ def _reader(client: Client, spoken: Spoken, *, raw: bool) -> Reader:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= LONGEST:
+    if len(text) <= MOST_CHARACTERS:
         return text
-    return f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters: fleet logs --raw)"
+    return f"{text[:MOST_CHARACTERS]}… ({len(text) - MOST_CHARACTERS:,} more characters: fleet logs --raw)"

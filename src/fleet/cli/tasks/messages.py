@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.completion import complete_questions, complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.render import Column, Result, Table, Text, say
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import BadInput, FleetError, Refused, Unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +39,6 @@ def ask(
     config: Path | None,
 ) -> Result:
     """Ask a question; the task waits for the answer."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.messages.ask_answer_send import Ask
 
     client = connect(config=config)
@@ -50,7 +50,6 @@ def ask(
 
 
 def _wait_for_answer(client: Client, question: MessageRow, timeout: float | None) -> Result:
-    from fleet.domain.errors import Unavailable
     from fleet.operations.messages.ask_answer_send import TakeAnswer
 
     if not wants_json() and timeout != 0:
@@ -90,8 +89,6 @@ def send(
     The agent reads it between two steps of its turn if its coder supports that; otherwise the next
     run does, which starts when this one has ended.
     """
-    from fleet.cli.terminal.connect import connect
-
     return tell(connect(config=config), task, text, file, wait=wait)
 
 
@@ -100,10 +97,9 @@ def send(
 def unsend(message: str, config: Path | None) -> Result:
     """Withdraw MESSAGE, if no agent has read it yet.
 
-    `fleet show TASK` lists the messages of a task. Text that already stands in the agent's prompt
+    `fleet show TASK` lists the messages of a task. Text that is already in the agent's prompt
     box stays there.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.messages.ask_answer_send import Unsend
 
     row = connect(config=config).call(Unsend(message))
@@ -134,7 +130,6 @@ def tell(
 def _asks(client: Client, task: str) -> str:
     """What its agent asks leave for, and how that is answered."""
     from fleet.cli.agents.calls import answers
-    from fleet.domain.errors import FleetError
     from fleet.operations.tasks.observe import LookAtAgents
 
     try:
@@ -170,7 +165,6 @@ def answer(
 
     TEXT may be the number of one of the question's options.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.messages.ask_answer_send import Answer
 
     client = connect(config=config)
@@ -187,7 +181,6 @@ def answer(
 def questions(limit: int, config: Path | None) -> Result:
     """List the open questions, oldest first."""
     from fleet.cli.tasks.views import choices
-    from fleet.cli.terminal.connect import connect
     from fleet.cli.terminal.human import ago
     from fleet.operations.messages.ask_answer_send import ListQuestions
 

@@ -9,34 +9,40 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fleet.cli.tasks.add import MOST_BYTES, read_text, request
-from fleet.config.files.problems import Place, Problems
-from fleet.config.files.yaml_read import Item, load_text
+from fleet.cli.tasks.add import MOST_BYTES, amounts, read_text, request
+from fleet.cli.terminal.usage import plain_words
+from fleet.config.files.problems import Problems, SettingPlace
+from fleet.config.files.yaml_read import YamlItem, load_text
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, FleetError, nearest
 from fleet.domain.message import order_of
+from fleet.domain.task import LANDED, Limits, Spec, need_of
 from fleet.operations.shared.branch_names import is_id
 from fleet.operations.tasks.add_all import PlannedTask, check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from fleet.cli.tasks.add import Where
+    from fleet.cli.tasks.add import TaskPlace
     from fleet.client.local import LocalClient
-    from fleet.domain.task import Budget, Spec
     from fleet.operations.tasks.graph import TaskNode
 
     Given = dict[str, Any]
 
 LINKS = ("name", "title", "parent", "join", "assignee")  # besides the options of `fleet add`
 NOT_KEYS = {"title", "file", "again", "config", "show_help", "json"}
+NOT_OPTIONS = {"limits", "mode", "quick", "agents"}  # fields that `fleet add` does not set
+OPTIONS = {"labels": "label"}  # by the field: the option, where their names differ
 PATHS = ("cwd", "prompt_file")  # relative to the file
 STDIN = "standard input"
 SLUG = re.compile(r"[^a-z0-9]+")
 MOST_SLUG = 40
+PAIR = re.compile(  # a surrogate pair, behind an even number of backslashes
+    r"((?<!\\)(?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+)
 
 
-class Plan(NamedTuple):
+class TaskFile(NamedTuple):
     """The tasks of a file, and the line of each."""
 
     name: str
@@ -47,7 +53,7 @@ class Plan(NamedTuple):
         """The error with the place of the task that it is about."""
         index = error.about.get("index")
         if isinstance(index, int) and index < len(self.lines):
-            error.message = f"{Place(self.name, self.lines[index])}: {error.message}"
+            error.message = f"{SettingPlace(self.name, self.lines[index])}: {error.message}"
         return error
 
 
@@ -55,8 +61,8 @@ def read_plan(
     file: str,
     command: click.Command,
     given: Mapping[str, Any],
-    where_of: Callable[[str | None, bool], Where],
-) -> Plan:
+    where_of: Callable[[str | None, bool], TaskPlace],
+) -> TaskFile:
     """Raise `BadInput` with everything that is wrong in the file.
 
     `given` are the options on the command line: what a task does not say for itself.
@@ -67,13 +73,13 @@ def read_plan(
         raise BadInput(f"{name} is larger than {MOST_BYTES // 1_000_000} MB.", fix="Split it.")
     problems = Problems()
     base = Path() if file == "-" else Path(file).expanduser().parent
-    reader = _Reader(name, command, base, problems)
-    root = load_text(text.removeprefix("\ufeff"), name, problems)
+    reader = _PlanReader(name, command, base, problems)
+    root = load_text(_as_yaml(text.removeprefix("\ufeff")), name, problems)
     items = reader.tasks(root) if root is not None or not problems.all else []
     read = [(item.line, reader.options(item)) for item in items]
     _refuse(name, problems)
     lines = tuple(line for line, _ in read)
-    plan = Plan(name, (), lines)
+    plan = TaskFile(name, (), lines)
     made = []
     for n, (_, options) in enumerate(read):
         try:
@@ -88,7 +94,17 @@ def read_plan(
     return plan._replace(tasks=tuple(made))
 
 
-def _planned(options: Given, where_of: Callable[[str | None, bool], Where]) -> PlannedTask:
+def _as_yaml(text: str) -> str:
+    """JSON writes a character beyond U+FFFF as two escapes, which YAML does not know."""
+    return PAIR.sub(_joined, text) if text.lstrip()[:1] in {"{", "["} else text
+
+
+def _joined(pair: re.Match[str]) -> str:
+    high, low = int(pair[2], 16), int(pair[3], 16)
+    return f"{pair[1]}\\U{0x10000 + ((high - 0xD800) << 10) + low - 0xDC00:08X}"
+
+
+def _planned(options: Given, where_of: Callable[[str | None, bool], TaskPlace]) -> PlannedTask:
     where = where_of(options["cwd"], bool(options["in_place"]))
     made = request(str(options["title"]), options, where)
     spec = made.spec
@@ -114,7 +130,8 @@ def check_starts(client: LocalClient, tasks: Sequence[PlannedTask]) -> None:
     names = {task.name for task in tasks}
     checked = set()
     for n, task in enumerate(tasks):
-        spec, after = task.spec, tuple(a for a in task.after if a not in names)
+        needs = (need_of(written)[0] for written in task.after if written not in names)
+        spec, after = task.spec, tuple(need for need in needs if need not in names)
         key = (spec.cwd, spec.base, spec.branch, task.project, after)
         if spec.in_place or task.join or spec.assignee or key in checked:
             continue
@@ -138,7 +155,7 @@ def _refuse(name: str, problems: Problems) -> None:
     raise BadInput("\n".join(lines))
 
 
-class _Reader:
+class _PlanReader:
     """Takes each value as `fleet add` would take it; notes everything that is wrong."""
 
     def __init__(self, name: str, command: click.Command, base: Path, problems: Problems) -> None:
@@ -146,7 +163,7 @@ class _Reader:
         self.context = click.Context(command)
         self.known = {str(p.name): p for p in command.params if p.name not in NOT_KEYS}
 
-    def tasks(self, root: Item | None) -> list[Item]:
+    def tasks(self, root: YamlItem | None) -> list[YamlItem]:
         """`tasks:` with a list, or the list alone."""
         items = root
         if root is not None and isinstance(root.value, dict):
@@ -155,13 +172,13 @@ class _Reader:
                     self.wrong(item, key, "is not a key here.", nearest(key, ["tasks"]) or HINT)
             items = root.value.get("tasks")
         if items is None or not isinstance(items.value, list):
-            at = items or root or Item(None, 0)
+            at = items or root or YamlItem(None, 0)
             if not self.problems.all:
                 self.wrong(at, "", "has no list of tasks.", HINT)
             return []
         return items.value
 
-    def options(self, item: Item) -> Given:
+    def options(self, item: YamlItem) -> Given:
         if isinstance(item.value, str):
             return {"title": item.value}
         if not isinstance(item.value, dict):
@@ -184,7 +201,7 @@ class _Reader:
             self.wrong(item, "", "has no title.", "Add `title: …`.")
         return options
 
-    def value(self, item: Item, key: str, param: click.Parameter) -> Any:
+    def value(self, item: YamlItem, key: str, param: click.Parameter) -> Any:
         if getattr(param, "is_flag", False):
             if not isinstance(item.value, bool):
                 self.wrong(item, key, "is neither true nor false.")
@@ -198,17 +215,17 @@ class _Reader:
         try:
             return param.type.convert(text, param, self.context)
         except click.UsageError as error:
-            self.wrong(item, key, error.message)
+            self.wrong(item, key, plain_words(error.message))
             return None
 
-    def text(self, item: Item, key: str) -> str:
+    def text(self, item: YamlItem, key: str) -> str:
         if isinstance(item.value, bool) or not isinstance(item.value, (str, int, float)):
             self.wrong(item, key, "is not a text.", "Put it in quotes.")
             return ""
         return str(item.value)
 
-    def wrong(self, item: Item, key: str, message: str, fix: str = "") -> None:
-        self.problems.add(Place(self.name, item.line), key, message, fix)
+    def wrong(self, item: YamlItem, key: str, message: str, fix: str = "") -> None:
+        self.problems.add(SettingPlace(self.name, item.line), key, message, fix)
 
 
 HINT = "Write `tasks:` and a list: `- title: Fix the login`."
@@ -255,34 +272,38 @@ def _names(nodes: Sequence[TaskNode]) -> dict[str, str]:
 
 
 def _exported(node: TaskNode, names: Mapping[str, str]) -> dict[str, Any]:
+    """What differs from a task of which nothing is asked, under the names of the options."""
     spec, limits = node.spec, node.spec.limits
-    after = [names[need] for need in node.after if need in names]
+    wanted: dict[str, Any] = {}
+    wanted |= {name: getattr(spec, name) for name in Spec.__match_args__ if name not in NOT_OPTIONS}
+    wanted |= {n: getattr(limits, n) for n in Limits.__match_args__ if n not in NOT_OPTIONS}
+    blank = {name: getattr(Spec(), name, None) for name in wanted}
     values = {
         "name": names[node.id],
         "title": node.task.title,
         "prompt": node.prompt,
-        "after": after[0] if len(after) == 1 else after,
+        "after": tuple(
+            f"{names[need]}{LANDED}" if landed else names[need]
+            for need, landed in map(need_of, node.needs)
+            if need in names
+        ),
         "parent": names.get(node.parent, ""),
         "join": node.join,
-        "agent": spec.agent,
-        "coder": spec.coder,
-        "model": spec.model,
-        "assignee": spec.assignee,
-        "label": spec.labels[0] if len(spec.labels) == 1 else list(spec.labels),
+        **{
+            OPTIONS.get(name, name): value for name, value in wanted.items() if value != blank[name]
+        },
         "cwd": _relative(spec, node.task.project),
-        "in_place": spec.in_place,
-        "base": spec.base,
-        "branch": spec.branch,
-        "review": spec.review,
-        "attempts": limits.attempts,
-        "time_limit": limits.time_limit,
-        "budget": _budget(limits.budget),
-        "permissions": limits.permissions,
-        "gate": spec.gate,
+        "budget": tuple(amounts(limits.budget)),
         "team": node.task.team if node.task.team != "local" else "",
     }
-    priority = {} if spec.priority == 2 else {"priority": spec.priority}
-    return {key: value for key, value in values.items() if value} | priority
+    return {key: _plain(value) for key, value in values.items() if value or key == "priority"}
+
+
+def _plain(value: object) -> object:
+    """A list of one text is written as that text."""
+    if isinstance(value, tuple):
+        return value[0] if len(value) == 1 else list(value)
+    return value
 
 
 def _relative(spec: Spec, project: str) -> str:
@@ -292,16 +313,6 @@ def _relative(spec: Spec, project: str) -> str:
     cwd = Path(spec.cwd)
     inside = cwd.is_relative_to(project)
     return str(cwd.relative_to(project)).removeprefix(".") if inside else spec.cwd
-
-
-def _budget(budget: Budget) -> list[str]:
-    dollars = f"{budget.cost / 1_000_000:.6f}".rstrip("0").rstrip(".")
-    amounts = (
-        (budget.cost, f"${dollars}"),
-        (budget.tokens, f"{budget.tokens} tokens"),
-        (budget.seconds, f"{budget.seconds}s"),
-    )
-    return [text for amount, text in amounts if amount]
 
 
 def _dumper() -> Any:

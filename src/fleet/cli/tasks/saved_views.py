@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.connect import connect
-from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.frame import listing_group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
@@ -17,19 +17,21 @@ EMPTY = "No views are saved. Save one: fleet view save NAME FILTER"
 team_option = click.option("--team", default="", help="The views of this team.")
 
 
-@group(invoke_without_command=True, json=True, config=True)
-def view(config: Path | None) -> Result | None:
+@listing_group
+def view() -> None:
     """List, save and remove views: named filters of the dashboard's list of tasks."""
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _listed(config, "")
 
 
 @view.command("list", config=True)
 @team_option
 def list_(team: str, config: Path | None) -> Result:
     """List the team's views, which the dashboard shows above the tasks."""
-    return _listed(config, team)
+    from fleet.operations.views import ListViews
+
+    rows = connect(config=config).call(ListViews(team))
+    cells = [(row.name, row.words, row.owner) for row in rows]
+    columns = ("view", Column("filter", flexible=True, least=16), Column("saved by", spare=1))
+    return Result("views", rows, Table(columns, cells, empty=EMPTY))
 
 
 @view.command(config=True)
@@ -56,12 +58,3 @@ def remove(name: str, team: str, config: Path | None) -> Result:
 
     row = connect(config=config).call(RemoveView(name, team))
     return Result("view", row, Text(f"Removed {row.name}."))
-
-
-def _listed(config: Path | None, team: str) -> Result:
-    from fleet.operations.views import ListViews
-
-    rows = connect(config=config).call(ListViews(team))
-    cells = [(row.name, row.words, row.owner) for row in rows]
-    columns = ("view", Column("filter", flexible=True, least=16), Column("saved by", spare=1))
-    return Result("views", rows, Table(columns, cells, empty=EMPTY))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.human import ago, since_of
 from fleet.cli.terminal.view import Cell, Column, Result, Table
@@ -46,7 +47,6 @@ def search(
     All words must be there, in any order, in upper or lower case. A word of three or more
     characters is also found as the beginning of a longer one. Nothing in TEXT is an operator.
     """
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.search import FindText
 
     client = connect(config=config)

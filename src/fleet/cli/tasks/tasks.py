@@ -17,9 +17,13 @@ from fleet.cli.terminal.completion import (
     complete_tasks,
     complete_tasks_for,
 )
+from fleet.cli.terminal.connect import connect, unsupervised
 from fleet.cli.terminal.frame import command, group, wants_json
 from fleet.cli.terminal.render import Result, Text
-from fleet.domain.errors import BadInput, Unavailable
+from fleet.domain.errors import BadInput, FleetError
+from fleet.domain.forges.kinds import TITLES
+from fleet.domain.task import need_of
+from fleet.operations.shared.names import MAX_ROWS
 from fleet.operations.tasks.statuses import RETRIED, TAKES
 
 if TYPE_CHECKING:
@@ -35,9 +39,9 @@ if TYPE_CHECKING:
 NONE = 'No tasks yet: fleet add "TITLE" queues one.'
 NONE_OPEN = "No open tasks. `fleet tasks --all` lists the ended ones."
 ELSEWHERE = "Other projects have some: fleet tasks --everywhere"
+MOST_LISTED = 50
 MOST_COUNTED = 100  # tasks that are done and not landed
 LET_RUN = "A team-lead or a coordinator must let them run: fleet resume TASK"
-OFF = "No supervisor is running, so nothing starts. Start one: fleet run"
 
 task_argument = click.argument("task", shell_complete=complete_tasks)
 
@@ -54,7 +58,11 @@ def tasks_argument(command: str, *, required: bool = True) -> Callable[..., Any]
 
 
 limit_option = click.option(
-    "-n", "--limit", type=click.IntRange(1, 10_000), default=50, help="Show at most this many."
+    "-n",
+    "--limit",
+    type=click.IntRange(1, MAX_ROWS),
+    default=MOST_LISTED,
+    help="Show at most this many.",
 )
 
 
@@ -73,7 +81,7 @@ limit_option = click.option(
     "--issue",
     default="",
     metavar="URL",
-    help="Add a task for this issue: GitHub, GitLab, Gitea, Forgejo, Linear or Jira.",
+    help=f"Add a task for this issue: {TITLES}.",
 )
 @click.option("-p", "--prompt", help="The prompt. Default: the title.")
 @click.option(
@@ -150,17 +158,17 @@ def add(
         raise BadInput("--dry-run needs a title.", fix='fleet add "Fix the login" --dry-run')
     if file:
         return _add_all(file, {**given, "cwd": cwd}, config, again=again)
-    client = _client(config, cwd=settings_dir(cwd))
+    client = connect(config=config, cwd=settings_dir(cwd))
     where = where_of(client, cwd, in_place=bool(given["in_place"]))
     order = request(title or issue, given, where)
     if dry:
         return _preview(client, order)
     unseen: tuple[str, ...] = ()
     if where.cwd is not None and not where.in_place:
-        here = client.this_machine("Checking a repository")
-        needs = [name.removesuffix(":landed") for name in order.after]
-        here.check_start(order.spec, order.project, needs)
-        unseen = here.unseen_changes(order.spec)
+        local = client.this_machine("Checking a repository")
+        needs = [need_of(name)[0] for name in order.after]
+        local.check_start(order.spec, order.project, needs)
+        unseen = local.unseen_changes(order.spec)
     row = client.call(for_issue(order, issue) if issue else order)
     at = f"{row.cwd or row.project}{' (in place)' if where.in_place else ''}"
     text = f"Added {row.id}: {row.title}  [{row.agent}, {row.status}, {at}]"
@@ -188,17 +196,16 @@ def _preview(client: Client, order: AddTask) -> Result:
 def _add_all(file: str, given: dict[str, object], config: Path | None, *, again: bool) -> Result:
     from functools import cache
 
-    from fleet.cli.tasks.add import Where, settings_dir, where_of
+    from fleet.cli.tasks.add import TaskPlace, settings_dir, where_of
     from fleet.cli.tasks.plan import check_starts, read_plan
-    from fleet.domain.errors import FleetError
     from fleet.operations.tasks.add_all import AddTasks
 
     @cache
-    def directory_of(cwd: str | None, in_place: bool) -> Where:  # noqa: FBT001  # by position, for the cache
-        return where_of(_client(config, cwd=settings_dir(cwd)), cwd, in_place=in_place)
+    def directory_of(cwd: str | None, in_place: bool) -> TaskPlace:  # noqa: FBT001  # by position, for the cache
+        return where_of(connect(config=config, cwd=settings_dir(cwd)), cwd, in_place=in_place)
 
     plan = read_plan(file, add, given, directory_of)
-    client = _client(config)
+    client = connect(config=config)
     request = AddTasks(plan.tasks, again)
     try:
         if not client.is_remote:
@@ -213,9 +220,9 @@ def _add_all(file: str, given: dict[str, object], config: Path | None, *, again:
 
 
 def _in_one_commit(client: Client, request: AddTasks) -> tuple[TaskRow, ...]:
-    here = client.this_machine("Adding")
-    with here.together():
-        return here.call(request)
+    local = client.this_machine("Adding")
+    with local.together():
+        return local.call(request)
 
 
 @command(config=True)
@@ -232,7 +239,12 @@ def _in_one_commit(client: Client, request: AddTasks) -> tuple[TaskRow, ...]:
 @click.option(
     "--here", is_flag=True, hidden=True, help="Only tasks of this project. This is the default."
 )
-@limit_option
+@click.option(
+    "-n",
+    "--limit",
+    type=click.IntRange(1, MAX_ROWS),
+    help=f"Show at most this many: {MOST_LISTED} if you do not say, all with --export.",
+)
 @click.option("--watch", is_flag=True, help="Keep updating the list.")
 @click.option(
     "--tree", is_flag=True, help="Show tasks below their parent, or below what they wait for."
@@ -244,7 +256,7 @@ def tasks(
     statuses: tuple[str, ...],
     everywhere: bool,  # noqa: FBT001
     here: bool,  # noqa: FBT001
-    limit: int,
+    limit: int | None,
     watch: bool,  # noqa: FBT001
     tree: bool,  # noqa: FBT001
     export: bool,  # noqa: FBT001
@@ -257,9 +269,10 @@ def tasks(
         raise BadInput(f"'{team}' is a task, not a team.", fix=f"fleet show {team}")
     if sum((tree, export, watch)) > 1:
         raise BadInput("--tree, --export and --watch cannot be used together.", fix="Give one.")
-    client = _client(config)
+    client = connect(config=config)
     project = client.scope(everywhere=(everywhere or bool(team)) and not here)
-    request = ListTasks(project, team, everything, statuses, limit=limit)
+    most = limit or (MAX_ROWS if export else MOST_LISTED)
+    request = ListTasks(project, team, everything, statuses, limit=most)
     client.note_merged()
     empty, notes = partial(_nothing, client, request), partial(_notes, client, request)
     if tree or export:
@@ -268,10 +281,17 @@ def tasks(
         return show_export(client, request) if export else show_tree(client, request, empty, notes)
     if watch and not wants_json():
         _watch(client, request)
-    listed = client.call(request)
-    rows = client.measured(listed)
+    listed = client.call(replace(request, limit=min(most + 1, MAX_ROWS)))
+    rows = client.measured(listed[:most])
     view = task_table(rows, client.now(), empty="" if rows else empty(), everywhere=not project)
-    return Result("tasks", rows, view, notes=notes(rows))
+    return Result("tasks", rows, view, notes=(*cut(listed, most), *notes(rows)))
+
+
+def cut(listed: Sequence[object], most: int) -> tuple[str, ...]:
+    """What to say where more was found than is listed."""
+    wider = min(most * 10, MAX_ROWS)
+    more = f"There are more than these {most}: `fleet tasks -n {wider}` lists more."
+    return (more,) if len(listed) > most else ()
 
 
 def _is_narrowed(request: ListTasks) -> bool:
@@ -340,7 +360,7 @@ def _watch(client: Client, request: ListTasks) -> NoReturn:
 def _supervisor_note(client: Client, rows: Sequence[TaskRow]) -> tuple[str, ...]:
     waiting = any(t.status in {"ready", "waiting", "postponed"} for t in rows)
     inside = os.environ.get("FLEET_RUN_ID")
-    return (OFF,) if waiting and not inside and not client.supervised() else ()
+    return unsupervised(client) if waiting and not inside else ()
 
 
 @command(config=True)
@@ -349,7 +369,7 @@ def ready(limit: int, config: Path | None) -> Result:
     """List the tasks that could start now."""
     from fleet.operations.tasks.list import ReadyTasks
 
-    client = _client(config)
+    client = connect(config=config)
     rows = client.call(ReadyTasks(limit))
     return Result("tasks", rows, ready_view(rows), notes=_supervisor_note(client, rows))
 
@@ -360,7 +380,7 @@ def show(task: str, config: Path | None) -> Result:
     """Show a task, its runs, and why it is not running."""
     from fleet.operations.tasks.show import ShowTask
 
-    client = _client(config)
+    client = connect(config=config)
     client.note_merged()
     detail = client.call(ShowTask(task))
     detail = replace(detail, task=client.measured([detail.task])[0])
@@ -383,7 +403,7 @@ def cancel(*, tasks: tuple[str, ...], force: bool, config: Path | None) -> Resul
     from fleet.cli.tasks.bulk import change, confirm, named
     from fleet.operations.tasks.change import CancelTask
 
-    client = _client(config)
+    client = connect(config=config)
     meant = named(client, tasks, TAKES["cancel"])
     confirm(tasks, meant, "Cancel", force=force)
     return change(client, meant, CancelTask, lambda row: f"is {row.status}")
@@ -401,14 +421,17 @@ def retry(*, tasks: tuple[str, ...], failed: bool, config: Path | None) -> Resul
     from fleet.cli.tasks.bulk import change, named, with_status
     from fleet.operations.tasks.change import RetryTask
 
-    client = _client(config)
-    meant = with_status(client, "failed") if failed else []
-    if failed and not tasks and not meant:
+    if failed == bool(tasks):
+        raise BadInput(
+            "Name tasks, or give --failed for all that failed.",
+            fix="fleet retry t-3, or fleet retry --failed",
+        )
+    client = connect(config=config)
+    meant = with_status(client, "failed") if failed else named(client, tasks, RETRIED)
+    if not meant:
         return Result("changes", [], Text("No task of this project has failed."))
-    meant += named(client, tasks, RETRIED) if tasks or not failed else []
-    tasks = tuple(dict.fromkeys(meant))
     return change(
-        client, tasks, RetryTask, lambda _: "is open again", partial(_supervisor_note, client)
+        client, meant, RetryTask, lambda _: "is open again", partial(_supervisor_note, client)
     )
 
 
@@ -422,7 +445,7 @@ def reopen(task: str, config: Path | None) -> Result:
     from fleet.cli.tasks.reopen import reopen_task
     from fleet.operations.tasks.show import ShowTask
 
-    client = _client(config)
+    client = connect(config=config)
     done = reopen_task(client, task)
     row = client.call(ShowTask(task)).task
     text = "\n".join(done) or f"{row.id} is {row.status}."
@@ -442,7 +465,7 @@ def close(*, tasks: tuple[str, ...], reason: str, force: bool, config: Path | No
     from fleet.cli.tasks.bulk import change, confirm, named
     from fleet.operations.tasks.change import CloseTask
 
-    client = _client(config)
+    client = connect(config=config)
     meant = named(client, tasks, TAKES["close"])
     confirm(tasks, meant, "Close", force=force)
     if len(meant) == 1:
@@ -461,7 +484,7 @@ def pause(*, tasks: tuple[str, ...], config: Path | None) -> Result:
     from fleet.cli.tasks.bulk import change, named
     from fleet.operations.tasks.change import PauseTask
 
-    client = _client(config)
+    client = connect(config=config)
     return change(client, named(client, tasks, TAKES["pause"]), PauseTask, _paused)
 
 
@@ -477,7 +500,7 @@ def resume(*, tasks: tuple[str, ...], config: Path | None) -> Result:
     from fleet.cli.tasks.bulk import change, named
     from fleet.operations.tasks.change import ResumeTask
 
-    client = _client(config)
+    client = connect(config=config)
     meant = named(client, tasks, TAKES["resume"])
     return change(client, meant, ResumeTask, _resumed, partial(_supervisor_note, client))
 
@@ -500,33 +523,10 @@ def comment(task: str, text: str, path: str, line: int | None, config: Path | No
 
     if line and not path:
         raise BadInput("--line needs --file.", fix="Name the file: --file FILE")
-    client = _client(config)
-    if path:
-        _check_changed(client, task, path)
+    client = connect(config=config)
     note = client.call(Comment(task, text, path, line or 0))
     hint = (f"`fleet send-back {note.task}` gives it to the agent.",) if path else ()
     return Result("message", note, Text(f"Added the note {note.id} to {note.task}."), hint)
-
-
-def _check_changed(client: Client, task: str, path: str) -> None:
-    """Raise unless the task changed this file, as far as is known here."""
-    from fleet.operations.landing.review import DiffTask
-
-    try:
-        changed = client.call(DiffTask(task, stat=True))
-    except Unavailable:  # its work is on another machine
-        return
-    names = [file.path for file in changed.files]
-    if path in names or len(names) < changed.total:
-        return
-    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    raise BadInput(
-        f"{changed.task} did not change '{path}'.",
-        fix=f"It changed {some}. Leave out --file to comment on the whole change."
-        if names
-        else "It changed nothing: leave out --file to comment on the whole change.",
-        code="not_changed",
-    )
 
 
 @command("send-back", config=True)
@@ -540,7 +540,7 @@ def send_back(task: str, text: str, config: Path | None) -> Result:
     """
     from fleet.operations.tasks.send_back import SendBack
 
-    client = _client(config)
+    client = connect(config=config)
     row = client.call(SendBack(task, text))
     return Result(
         "task", row, Text(f"Sent {row.id} back to its agent."), _supervisor_note(client, [row])
@@ -559,7 +559,7 @@ def dep_add(task: str, needs: str, config: Path | None) -> Result:
     """Make TASK wait for NEEDS."""
     from fleet.operations.tasks.dependencies import AddDependency
 
-    client = _client(config)
+    client = connect(config=config)
     if not client.is_remote:
         client.this_machine("Checking a repository").check_dependency(task, needs)
     return _changed(client.call(AddDependency(task, needs)), f"waits for {needs}")
@@ -572,14 +572,8 @@ def dep_rm(task: str, needs: str, config: Path | None) -> Result:
     """Stop TASK from waiting for NEEDS."""
     from fleet.operations.tasks.dependencies import RemoveDependency
 
-    row = _client(config).call(RemoveDependency(task, needs))
+    row = connect(config=config).call(RemoveDependency(task, needs))
     return _changed(row, f"does not wait for {needs}")
-
-
-def _client(config: Path | None, *, cwd: Path | None = None) -> Client:
-    from fleet.cli.terminal.connect import connect
-
-    return connect(config=config, cwd=cwd)
 
 
 def _changed(row: TaskRow, words: str, notes: tuple[str, ...] = ()) -> Result:

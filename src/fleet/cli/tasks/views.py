@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.cli.terminal.human import SECOND, ago, clock, duration, money, tokens
+from fleet.cli.terminal.measure import fit
 from fleet.cli.terminal.render import Cell, Column, Pairs, Stack, Table, Text
-from fleet.domain.choice import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fleet.operations.tasks.show import RunRow, TaskDetail
 
 LONGEST_PROMPT = 4000  # characters on the screen
+LONGEST_RESULT = 500  # columns of a run's result, also where no screen cuts it
 _STYLES: dict[str, Style] = {
     "running": "green",
     "done": "green",
@@ -121,7 +122,10 @@ LIST: tuple[tuple[Column, Callable[[TaskRow, int], Value]], ...] = (
     (Column("branch", flexible=True, least=10, wants=12, spare=2), _branch),
     (Column("changes", right=True, spare=2), _changes),
     (Column("title", flexible=True, least=12, wants=24), lambda t, _: t.title),
-    (Column("cwd", flexible=True, spare=9, path=True), lambda t, _: Cell(t.cwd, "dim")),
+    (
+        Column("cwd", flexible=True, spare=9, path=True),
+        lambda t, _: Cell(t.cwd or t.project, "dim"),
+    ),
 )
 
 
@@ -130,14 +134,14 @@ PROJECT = Column("project", flexible=True, least=6, wants=10)
 
 def project_names(paths: Iterable[str]) -> dict[str, str]:
     """The last part of each path; of two that end alike, as many parts as tell them apart."""
-    left = {path: [part for part in path.split("/") if part] for path in paths if path}
+    unnamed = {path: [part for part in path.split("/") if part] for path in paths if path}
     names: dict[str, str] = {}
     length = 1
-    while left:
-        short = {path: "/".join(parts[-length:]) for path, parts in left.items()}
+    while unnamed:
+        short = {path: "/".join(parts[-length:]) for path, parts in unnamed.items()}
         often = Counter(short.values())
-        names |= {p: s for p, s in short.items() if often[s] == 1 or length >= len(left[p])}
-        left = {path: parts for path, parts in left.items() if path not in names}
+        names |= {p: s for p, s in short.items() if often[s] == 1 or length >= len(unnamed[p])}
+        unnamed = {path: parts for path, parts in unnamed.items() if path not in names}
         length += 1
     return names
 
@@ -190,7 +194,7 @@ def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("task", task.id),
         ("title", task.title),
         ("status", task_status(task, now, whole=True)),
-        ("cwd", f"{task.cwd} (in place)" if spec.in_place else task.cwd),
+        ("cwd", f"{task.cwd} (in place)" if spec.in_place else task.cwd or task.project),
         ("agent", _with_origin(task, "agent")),
         ("coder", _with_origin(task, "coder")),
         ("model", _with_origin(task, "model")),
@@ -219,7 +223,10 @@ def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
         ("changes", _changes(task, now)),
         ("landed", task.landed[:12]),
         ("next", _next(detail)),
-        ("last words", "" if _why(detail) and task.state != "done" else detail.why),
+        (
+            "last words",
+            "" if _why(detail) and task.state != "done" else fit(detail.why, LONGEST_RESULT),
+        ),
     ]
     return facts + [(name, value) for name, value in given if value]
 
@@ -266,6 +273,8 @@ def _budget(budget: Budget) -> str:
 
 
 def _with_origin(task: TaskRow, what: str) -> str:
+    from fleet.domain.choice import DEFAULT
+
     value = str(getattr(task, what)) or "its own"
     if value == DEFAULT:
         return "the supervisor's default, when it starts"
@@ -278,7 +287,12 @@ def _why(detail: TaskDetail) -> str:
         detail.task.state == "done" and not detail.task.landing
     ):
         return ""
-    return "\n".join(f"{w.why}{'  → ' + w.fix if w.fix else ''}" for w in detail.waits)
+    return "\n".join(with_fix(w.why, w.fix) for w in detail.waits)
+
+
+def with_fix(why: str, fix: str) -> str:
+    """The reason and what to type, which some reasons end with themselves."""
+    return f"{why.removesuffix(fix).rstrip(': ')}  → {fix}" if fix else why
 
 
 def _runs(runs: Sequence[RunRow], now: int) -> View:
@@ -299,7 +313,7 @@ def _runs(runs: Sequence[RunRow], now: int) -> View:
             r.coder,
             duration((r.ended_at or now) - (r.started_at or r.claimed_at)),
             r.branch or r.path,
-            " ".join(r.detail.split()),
+            fit(" ".join(r.detail.split()), LONGEST_RESULT),
             *([r.host] if several else []),
         ]
         for r in runs

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.terminal.completion import complete_tasks_for
+from fleet.cli.terminal.connect import connect, unsupervised
 from fleet.cli.terminal.frame import command, wants_json
 from fleet.cli.terminal.render import Result, Text, say
 from fleet.domain.data import dataclass
@@ -24,12 +25,15 @@ DONE, FAILED, NEEDS_YOU, GOES_ON = "done", "failed", "needs-you", "goes-on"
 STATUS = {DONE: 0, FAILED: 1, GOES_ON: 3, NEEDS_YOU: 4}
 OUTCOMES = {"done": DONE, "failed": FAILED, "cancelled": FAILED, "review": NEEDS_YOU}
 MAY_BE_STUCK = frozenset({"asking", "held", "paused", "waiting", "children"})
+HELD_BACK = frozenset({"no_program", "untrusted"})  # why a ready task does not start without you
+MOST_READY = 10  # ready tasks of which a look asks why they do not start
+HOW = {"failed": "failed", "review": "waits for your review"}  # else: is STATUS
 FIXES = {
     "failed": "fleet retry {0}", "cancelled": "fleet retry {0}", "review": "fleet diff {0}",
 }  # fmt: skip
 DEEPEST = 20  # tasks that wait for each other in a row
-LONGEST = 30.0  # seconds without a look, should the news of a change be lost
-SHORTEST = 0.2  # seconds between two looks, however much is written
+LONGEST_PAUSE = 30.0  # seconds without a look, should the news of a change be lost
+SHORTEST_PAUSE = 0.2  # seconds between two looks, however much is written
 AT_ONCE = 200  # tasks in one request
 
 
@@ -61,14 +65,20 @@ def wait(
     (a question, a review), 3 when the time is over. A task that needs you is named at once.
     """
     from fleet.cli.tasks.bulk import named
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.tasks.statuses import TAKES
 
     client = connect(config=config)
-    names = named(client, tasks, TAKES["wait"])
+    names = named(client, tasks, TAKES["wait"], or_any=True)  # they may have ended just now
     waited = _until(client, names, first=first, timeout=timeout)
     status = _status(waited, first=first)
     return Result("waited", waited, Text("\n".join(map(_line, waited))), exit_status=status)
+
+
+def _note_supervisor(client: Client, waited: Sequence[Waited]) -> None:
+    """Say it when what it waits for cannot begin: nobody starts tasks."""
+    begins = any(one.status in {"ready", "waiting", "postponed"} for one in waited)
+    for note in unsupervised(client) if begins and not wants_json() else ():
+        say(note, "yellow")
 
 
 def _until(client: Client, names: list[str], *, first: bool, timeout: float | None) -> list[Waited]:
@@ -81,9 +91,11 @@ def _until(client: Client, names: list[str], *, first: bool, timeout: float | No
         left = until - time.monotonic()
         if enough(one.outcome != GOES_ON for one in waited) or left <= 0:
             return waited
+        if not announced:
+            _note_supervisor(client, waited)
         _announce(waited, announced)
-        client.wait(min(LONGEST, left))
-        time.sleep(max(0.0, min(SHORTEST - (time.monotonic() - looked), left)))
+        client.wait(min(LONGEST_PAUSE, left))
+        time.sleep(max(0.0, min(SHORTEST_PAUSE - (time.monotonic() - looked), left)))
 
 
 def _announce(waited: Sequence[Waited], announced: dict[str, Waited]) -> None:
@@ -107,12 +119,15 @@ def _stand(client: Client, names: Sequence[str], above: set[str]) -> list[Waited
     running = any(row.state == "running" for row in rows)
     questions = {q.task: q for q in client.call(ListQuestions(AT_ONCE))} if running else {}
     waited = []
+    ready = [row.id for row in rows if row.status == "ready"][:MOST_READY]
     for row in rows:
         outcome = OUTCOMES.get(row.state, GOES_ON)
         if question := questions.get(row.id):
             why, fix = f"It asks: {question.text}", f"fleet answer {row.id} TEXT"
             waited.append(Waited(row.id, row.title, row.status, NEEDS_YOU, why, fix))
-        elif outcome == DONE or (outcome == GOES_ON and row.status not in MAY_BE_STUCK):
+        elif outcome == DONE or (
+            outcome == GOES_ON and row.status not in MAY_BE_STUCK and row.id not in ready
+        ):
             waited.append(Waited(row.id, row.title, row.status, outcome))
         else:
             waited.append(_with_reason(client, row, outcome, {*above, row.id}))
@@ -124,7 +139,8 @@ def _with_reason(client: Client, row: TaskRow, outcome: str, above: set[str]) ->
 
     detail = client.call(ShowTask(row.id))
     if outcome == GOES_ON:
-        reason = next(((w.why, w.fix) for w in detail.waits if w.fix), None)
+        counts = [w for w in detail.waits if row.status != "ready" or w.code in HELD_BACK]
+        reason = next(((w.why, w.fix) for w in counts if w.fix), None)
         reason = reason or _below(client, detail, above)
         outcome = NEEDS_YOU if reason else GOES_ON
         why, fix = reason or ("", "")
@@ -153,6 +169,8 @@ def _status(waited: Sequence[Waited], *, first: bool) -> int:
 
 
 def _line(one: Waited) -> str:
+    from fleet.cli.tasks.views import with_fix
+
     why = f" {one.why}" if one.why and one.outcome != DONE else ""
-    fix = f"  → {one.fix}" if one.fix else ""
-    return f"{one.task} is {one.status}: {one.title}.{why}{fix}"
+    how = HOW.get(one.status, f"is {one.status}")
+    return with_fix(f"{one.task} {how}: {one.title}.{why}", one.fix)

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from fleet.cli.landing.merge import merge
-from fleet.cli.team.swarms_and_boards import Columns, client_of
 from fleet.cli.terminal.completion import complete_tasks
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fleet.cli.team.lists import Columns
     from fleet.ports import WorktreeRow
 
 handle_argument = click.argument("handle", shell_complete=complete_tasks)
@@ -31,7 +32,7 @@ def status(*, handle: str, config: Path | None) -> Result:
     """Show the worktree of HANDLE: a task, a run or a branch."""
     from fleet.operations.worktrees import ShowWorktree
 
-    row = client_of(config).call(ShowWorktree(handle))
+    row = connect(config=config).call(ShowWorktree(handle))
     rows = [(file.change, file.path) for file in row.files]
     columns: Columns = ["change", Column("file", flexible=True)]
     return Result(
@@ -55,7 +56,7 @@ def commit(*, handle: str, message: str, config: Path | None) -> Result:
     """Commit all changes in the worktree of HANDLE; git hooks run."""
     from fleet.operations.worktrees import CommitWorktree
 
-    done = client_of(config).call(CommitWorktree(message, handle))
+    done = connect(config=config).call(CommitWorktree(message, handle))
     files = "1 file" if done.files == 1 else f"{done.files} files"
     return Result("commit", done, Text(f"Committed {files} on {done.branch} ({done.commit[:12]})."))
 
@@ -66,7 +67,7 @@ def push(*, handle: str, config: Path | None) -> Result:
     """Push the branch of HANDLE to origin, without force."""
     from fleet.operations.worktrees import PushWorktree
 
-    done = client_of(config).call(PushWorktree(handle))
+    done = connect(config=config).call(PushWorktree(handle))
     remote = f"{done.remote} ({done.address})" if done.address else done.remote
     had_all = f"{remote} already has all of {done.branch}."
     text = had_all if done.nothing else f"Pushed {done.branch} to {remote}."
@@ -85,7 +86,7 @@ def pr(*, handle: str, title: str, body: str, base: str, config: Path | None) ->
     """Push the branch of HANDLE as it is and open a pull request; `fleet pr open` tests it first."""
     from fleet.operations.worktrees import ProposeWorktree
 
-    done = client_of(config).call(ProposeWorktree(title, body, base, handle))
+    done = connect(config=config).call(ProposeWorktree(title, body, base, handle))
     return Result(
         "pull_request", done, Text(done.url or f"Opened a pull request for {done.branch}.")
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.terminal.connect import connect
 from fleet.cli.terminal.frame import command
 from fleet.cli.terminal.view import Result, Text
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 @click.option("--everywhere", is_flag=True, help="Tell the coordinators of all teams, too.")
 def alert(*, text: str, team: str, notice: bool, everywhere: bool, config: Path | None) -> Result:
     """Send TEXT to the leads of a team, as mail and as a notice. For monitors and coordinators."""
-    from fleet.cli.terminal.connect import connect
     from fleet.operations.messages.alerts import RaiseAlert, SendNotice
 
     if notice and everywhere:

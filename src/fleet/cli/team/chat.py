@@ -6,30 +6,24 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.team.swarms_and_boards import (
-    LISTED,
+from fleet.cli.team.lists import (
     Columns,
-    client_of,
     limit_option,
     one_line,
     team_option,
     when,
 )
-from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.connect import connect
+from fleet.cli.terminal.frame import listing_group
 from fleet.cli.terminal.view import Column, Result, Table, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.client import Client
 
-
-@group(invoke_without_command=True, json=True, config=True)
-def chat(config: Path | None) -> Result | None:
+@listing_group
+def chat() -> None:
     """List your chats, and talk to members of the team; only they can read it."""
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _chats(client_of(config), "", LISTED)
 
 
 @chat.command("open", config=True)
@@ -39,7 +33,7 @@ def open_(*, members: tuple[str, ...], team: str, config: Path | None) -> Result
     """Open the chat with MEMBERS; without members, the team's chat."""
     from fleet.operations.messages.chats import OpenChat
 
-    opened = client_of(config).call(OpenChat(members, team))
+    opened = connect(config=config).call(OpenChat(members, team))
     who = ", ".join(opened.participants) or "everyone in the team"
     return Result("chat", opened, Text(f"Opened {opened.id} with {who}."))
 
@@ -49,13 +43,9 @@ def open_(*, members: tuple[str, ...], team: str, config: Path | None) -> Result
 @limit_option
 def list_(*, team: str, limit: int, config: Path | None) -> Result:
     """List the chats that you are in."""
-    return _chats(client_of(config), team, limit)
-
-
-def _chats(client: Client, team: str, limit: int) -> Result:
     from fleet.operations.messages.chats import ListChats
 
-    chats = client.call(ListChats(team, limit=limit))
+    chats = connect(config=config).call(ListChats(team, limit=limit))
     rows = [
         (c.id, ", ".join(c.participants) or "everyone", c.unread, one_line(c.last.text if c.last else ""))
         for c in chats
@@ -73,7 +63,7 @@ def say(*, which: str, text: tuple[str, ...], team: str, config: Path | None) ->
     """Send TEXT to a CHAT."""
     from fleet.operations.messages.chats import Say
 
-    sent = client_of(config).call(Say(which, " ".join(text), team=team))
+    sent = connect(config=config).call(Say(which, " ".join(text), team=team))
     return Result("saying", sent, Text(f"Sent {sent.id} to {sent.chat}."))
 
 
@@ -86,7 +76,7 @@ def read(*, which: str, peek: bool, team: str, limit: int, config: Path | None) 
     """Show the messages of a CHAT, newest last, and mark them as read."""
     from fleet.operations.messages.chats import MarkChat, ReadChat
 
-    client = client_of(config)
+    client = connect(config=config)
     lines = client.call(ReadChat(which, limit=limit, team=team))
     if not peek:
         client.call(MarkChat(which, team=team))

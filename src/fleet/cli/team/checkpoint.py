@@ -6,17 +6,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.team.swarms_and_boards import (
-    client_of,
-)
-from fleet.cli.terminal.frame import group
+from fleet.cli.team.lists import Columns, limit_option, one_line, team_option, when
+from fleet.cli.terminal.connect import connect
+from fleet.cli.terminal.frame import command, group
 from fleet.cli.terminal.human import moment
-from fleet.cli.terminal.view import Pairs, Result, Text
+from fleet.cli.terminal.view import Column, Pairs, Result, Table, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fleet.operations.team.checkpoints import CheckpointRow
+
+
+@command(config=True)
+@click.argument("handle", required=False, default="")
+@click.option("--status", default="", help="pending, accepted or rejected.")
+@team_option
+@limit_option
+def checkpoints(*, handle: str, status: str, team: str, limit: int, config: Path | None) -> Result:
+    """List the checkpoints for HANDLE, or for everyone in the team, newest first."""
+    from fleet.operations.team.checkpoints import ListCheckpoints
+
+    listed = connect(config=config).call(ListCheckpoints(handle, status, team, limit=limit))
+    rows = [(c.id, when(c.at), c.sender, c.to, c.status, one_line(c.summary.goal)) for c in listed]
+    columns: Columns = ["checkpoint", "when", "from", "to", "status", Column("goal", flexible=True)]
+    return Result("checkpoints", listed, Table(columns, rows, empty="No checkpoints."))
 
 
 @group()
@@ -45,7 +59,7 @@ def save(
     from fleet.operations.team.checkpoints import SaveCheckpoint
 
     summary = Summary(goal, now, test, blockers=blockers, questions=questions, next=then)
-    saved = client_of(config).call(SaveCheckpoint(summary, to))
+    saved = connect(config=config).call(SaveCheckpoint(summary, to))
     return Result("checkpoint", saved, Text(f"Saved {saved.id} for {saved.to}."))
 
 
@@ -56,7 +70,7 @@ def load(*, which: str, handle: str, config: Path | None) -> Result:
     """Show a CHECKPOINT, or the newest one for you."""
     from fleet.operations.team.checkpoints import LatestCheckpoint, LoadCheckpoint
 
-    client = client_of(config)
+    client = connect(config=config)
     row = client.call(LoadCheckpoint(which) if which else LatestCheckpoint(handle))
     return Result("checkpoint", row, _checkpoint(row))
 
@@ -85,7 +99,7 @@ def accept(*, which: str, config: Path | None) -> Result:
     """Accept a CHECKPOINT and continue from it."""
     from fleet.operations.team.checkpoints import AcceptCheckpoint
 
-    done = client_of(config).call(AcceptCheckpoint(which))
+    done = connect(config=config).call(AcceptCheckpoint(which))
     return Result("checkpoint", done, Text(f"Accepted {done.id} from {done.sender}."))
 
 
@@ -96,5 +110,5 @@ def reject(*, which: str, why: str, config: Path | None) -> Result:
     """Reject a CHECKPOINT, with the reason WHY."""
     from fleet.operations.team.checkpoints import RejectCheckpoint
 
-    done = client_of(config).call(RejectCheckpoint(which, why))
+    done = connect(config=config).call(RejectCheckpoint(which, why))
     return Result("checkpoint", done, Text(f"Rejected {done.id} from {done.sender}."))

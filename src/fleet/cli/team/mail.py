@@ -6,32 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.team.swarms_and_boards import (
-    LISTED,
+from fleet.cli.team.lists import (
     Columns,
-    client_of,
     limit_option,
     one_line,
     team_option,
     when,
 )
-from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.connect import connect
+from fleet.cli.terminal.frame import listing_group
 from fleet.cli.terminal.human import moment
 from fleet.cli.terminal.view import Column, Pairs, Result, Table, Text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fleet.client import Client
-    from fleet.operations.messages.mail import MailRow
 
-
-@group(invoke_without_command=True, json=True, config=True)
-def mail(config: Path | None) -> Result | None:
+@listing_group
+def mail() -> None:
     """List and read your mail, and send mail within the team."""
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _mail(client_of(config), "", LISTED)
 
 
 @mail.command("send", config=True)
@@ -45,7 +38,7 @@ def mail_send(
     """Send TEXT to a member, who reads it later."""
     from fleet.operations.messages.mail import SendMail
 
-    sent = client_of(config).call(SendMail(to, " ".join(text), subject, team=team))
+    sent = connect(config=config).call(SendMail(to, " ".join(text), subject, team=team))
     return Result("mail", sent, Text(f"Sent {sent.id} to {sent.to}."))
 
 
@@ -59,7 +52,7 @@ def mail_broadcast(
     """Send TEXT to every member of the team."""
     from fleet.operations.messages.mail import Broadcast
 
-    sent = client_of(config).call(Broadcast(" ".join(text), subject, team=team))
+    sent = connect(config=config).call(Broadcast(" ".join(text), subject, team=team))
     rows = [(m.id, m.to) for m in sent]
     return Result("mails", sent, Table(["mail", "to"], rows))
 
@@ -74,23 +67,13 @@ def mail_list(
     *, handle: str, unread: bool, mark_read: bool, team: str, limit: int, config: Path | None
 ) -> Result:
     """List your mail; a team-lead can also list that of HANDLE."""
-    from fleet.operations.messages.mail import TakeMail
+    from fleet.operations.messages.mail import ListMail, TakeMail
 
-    client = client_of(config)
+    client = connect(config=config)
     if mark_read and not handle:
-        return _mails(client.call(TakeMail(unread, team, limit)))
-    return _mail(client, handle, limit, unread=unread, team=team)
-
-
-def _mail(
-    client: Client, handle: str, limit: int, *, unread: bool = False, team: str = ""
-) -> Result:
-    from fleet.operations.messages.mail import ListMail
-
-    return _mails(client.call(ListMail(handle, unread, team, limit=limit)))
-
-
-def _mails(mails: tuple[MailRow, ...]) -> Result:
+        mails = client.call(TakeMail(unread, team, limit))
+    else:
+        mails = client.call(ListMail(handle, unread, team, limit=limit))
     rows = [
         (m.id, when(m.at), m.sender, "" if m.read_at else "new", one_line(m.subject or m.text))
         for m in mails
@@ -105,6 +88,6 @@ def mail_read(*, which: str, config: Path | None) -> Result:
     """Show a MAIL and mark it as read."""
     from fleet.operations.messages.mail import ReadMail
 
-    read = client_of(config).call(ReadMail(which))
+    read = connect(config=config).call(ReadMail(which))
     pairs = [("mail", read.id), ("from", read.sender), ("to", read.to), ("sent", moment(read.at))]
     return Result("mail", read, Pairs([*pairs, ("subject", read.subject), ("text", read.text)]))

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fleet.cli.team.swarms_and_boards import (
-    LISTED,
+from fleet.cli.team.lists import (
     Columns,
-    client_of,
     limit_option,
     one_line,
 )
-from fleet.cli.terminal.frame import group
+from fleet.cli.terminal.connect import connect
+from fleet.cli.terminal.frame import listing_group
 from fleet.cli.terminal.human import moment
 from fleet.cli.terminal.view import Column, Pairs, Result, Table, Text
 
@@ -21,16 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from fleet.client import Client
     from fleet.operations.team.memory import MemoryRow
 
 
-@group(invoke_without_command=True, json=True, config=True)
-def memory(config: Path | None) -> Result | None:
+@listing_group
+def memory() -> None:
     """Store facts for the team and for later runs, and find them again."""
-    if click.get_current_context().invoked_subcommand:
-        return None
-    return _memory(client_of(config), "", LISTED)
 
 
 @memory.command(config=True)
@@ -44,7 +39,7 @@ def store(
     """Store VALUE under KEY, replacing the old value."""
     from fleet.operations.team.memory import StoreMemory
 
-    kept = client_of(config).call(StoreMemory(key, " ".join(value), kind, tags))
+    kept = connect(config=config).call(StoreMemory(key, " ".join(value), kind, tags))
     return Result("memory", kept, Text(f"Stored {kept.key} ({kept.type})."))
 
 
@@ -55,7 +50,7 @@ def recall(*, key: str, agent: str, config: Path | None) -> Result:
     """Show the value stored under KEY."""
     from fleet.operations.team.memory import Recall
 
-    kept = client_of(config).call(Recall(key, agent))
+    kept = connect(config=config).call(Recall(key, agent))
     pairs = [("agent", kept.agent), ("key", kept.key), ("type", kept.type)]
     pairs += [("tags", ", ".join(kept.tags))] if kept.tags else []
     pairs += [("stored", moment(kept.changed_at)), ("value", kept.value)]
@@ -70,7 +65,7 @@ def search(*, words: tuple[str, ...], agent: str, limit: int, config: Path | Non
     """Search the team's memories for those that contain all WORDS."""
     from fleet.operations.team.memory import SearchMemory
 
-    memories = client_of(config).call(SearchMemory(" ".join(words), agent, limit=limit))
+    memories = connect(config=config).call(SearchMemory(" ".join(words), agent, limit=limit))
     return Result("memories", memories, _memories(memories))
 
 
@@ -79,13 +74,9 @@ def search(*, words: tuple[str, ...], agent: str, limit: int, config: Path | Non
 @limit_option
 def memory_list(*, agent: str, limit: int, config: Path | None) -> Result:
     """List the memories of AGENT, or of the whole team."""
-    return _memory(client_of(config), agent, limit)
-
-
-def _memory(client: Client, agent: str, limit: int) -> Result:
     from fleet.operations.team.memory import ListMemory
 
-    memories = client.call(ListMemory(agent, limit=limit))
+    memories = connect(config=config).call(ListMemory(agent, limit=limit))
     return Result("memories", memories, _memories(memories))
 
 

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from fleet.client import Client
+    from fleet.config.keys.table import SettingKey
 
 PROGRAMS = "fleet flt subagent-fleet"
 MOST_TASKS = 500
+MOST_LANDINGS = 50
 
 BASH = """\
 _fleet_completion() {
@@ -36,6 +38,12 @@ _fleet_completion() {
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
 }
 complete -o nosort -F _fleet_completion %(programs)s
+_fleet_cd_completion() {
+    COMP_WORDS=(fleet cd "${COMP_WORDS[@]:1}")
+    COMP_CWORD=$((COMP_CWORD + 1))
+    _fleet_completion fleet
+}
+complete -o nosort -F _fleet_cd_completion fleet-cd
 fleet-cd() {
     local path
     path=$(fleet cd "$@") && cd "$path"
@@ -64,10 +72,17 @@ _fleet_completion() {
     (( $#described )) && _describe -V unsorted described -U
     (( $#plain )) && compadd -U -V unsorted -a plain
 }
+_fleet_cd_completion() {
+    words=(fleet cd "${(@)words[2,-1]}")
+    (( CURRENT++ ))
+    _fleet_completion
+}
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
     _fleet_completion "$@"
 else
+    (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
     compdef _fleet_completion %(programs)s
+    compdef _fleet_cd_completion fleet-cd
 fi
 fleet-cd() {
     local where
@@ -98,6 +113,7 @@ end
 function fleet-cd
     set -l where (fleet cd $argv); and cd $where
 end
+complete --no-files --command fleet-cd --wraps "fleet cd"
 """
 
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
@@ -112,7 +128,7 @@ def completion(shell: str) -> Result:
 
         echo 'eval "$(fleet completion bash)"' >> ~/.bashrc
         echo 'eval "$(fleet completion zsh)"' >> ~/.zshrc
-        fleet completion fish > ~/.config/fish/completions/fleet.fish
+        echo 'fleet completion fish | source' >> ~/.config/fish/config.fish
     """
     script = SCRIPTS[shell] % {"var": COMPLETE, "programs": PROGRAMS}
     return Result("completion", {"shell": shell, "script": script}, Raw(script))
@@ -176,6 +192,31 @@ def _tasks(client: Client) -> Iterable[tuple[str, str]]:
         yield from ((row.id, row.title) for row in client.call(request))
 
 
+def _to_land(client: Client) -> Iterable[tuple[str, str]]:
+    """Those that are done on a branch of their own, and have not landed."""
+    from fleet.operations.tasks.list import ListTasks
+    from fleet.operations.tasks.statuses import TAKES
+
+    for row in client.call(ListTasks(statuses=TAKES["merge"], limit=MOST_TASKS)):
+        if row.status in TAKES["merge"] and row.run is not None and row.run.branch:
+            yield row.id, row.title
+
+
+def _landings(client: Client) -> Iterable[tuple[str, str]]:
+    """Those that wait to land, by the landing and by its task."""
+    from fleet.operations.landing.landing import ListLandings
+
+    for row in client.call(ListLandings(limit=MOST_LANDINGS)):
+        yield from ((row.id, row.title), (row.task, row.title))
+
+
+def _landed(client: Client) -> Iterable[tuple[str, str]]:
+    from fleet.operations.landing.landing import ListLandings
+
+    rows = client.call(ListLandings(all=True, limit=MOST_LANDINGS))
+    return ((row.task, row.title) for row in rows if row.state == "landed")
+
+
 def _at_work(client: Client) -> Iterable[tuple[str, str]]:
     """By branch, as `fleet list` shows them, and by id."""
     from fleet.operations.tasks.at_work import ListAgents
@@ -201,6 +242,9 @@ def _kept(client: Client) -> Iterable[tuple[str, str]]:
 
 
 complete_tasks = _from_queue(_tasks)
+complete_tasks_to_land = _from_queue(_to_land)
+complete_landings = _from_queue(_landings)
+complete_landed = _from_queue(_landed)
 complete_agents_at_work = _from_queue(_at_work)
 complete_questions = _from_queue(_questions)
 complete_kept = _from_queue(_kept)
@@ -238,14 +282,35 @@ complete_agents = complete_names(_agents)
 complete_statuses = complete_names(_statuses)
 
 
+def _assigned(ctx: click.Context) -> SettingKey | None:
+    """The setting whose value is typed: to bash `coder=cl` is three words."""
+    from fleet.config.keys.table import SETTINGS
+
+    words = [word for word in ctx.params.get("assignments") or () if word != "="]
+    return next((key for key in SETTINGS if words and key.path == words[-1]), None)
+
+
+def _values(key: SettingKey) -> Iterable[str]:
+    if key.kind == "coder":
+        return _coders()
+    return ("true", "false") if isinstance(key.default, bool) else key.choices
+
+
 def complete_keys(
-    _ctx: click.Context, param: click.Parameter, incomplete: str
+    ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """`max_concurrent`, and for `config set` `max_concurrent=`."""
+    """`max_concurrent`, and for `config set` `max_concurrent=`, and then its values."""
     from click.shell_completion import CompletionItem
 
     from fleet.config.keys.table import SETTINGS
 
+    if param.name == "assignments":
+        if (key := _assigned(ctx)) is not None:
+            return [CompletionItem(v) for v in _values(key) if v.startswith(incomplete)]
+        path, equals, begun = incomplete.partition("=")
+        if equals:
+            values = (v for key in SETTINGS if key.path == path for v in _values(key))
+            return [CompletionItem(f"{path}={v}") for v in values if v.startswith(begun)]
     known = [k for k in SETTINGS if k.path.startswith(incomplete) and "*" not in k.path]
     end = "=" if param.name == "assignments" else ""
     return [CompletionItem(f"{key.path}{end}", help=key.doc) for key in known]

@@ -35,6 +35,12 @@ def connect_here(*, config: Path | None = None, cwd: Path | None = None) -> Loca
     return made
 
 
+def unsupervised(client: Client, nothing: str = "nothing starts") -> tuple[str, ...]:
+    """The note `No supervisor is running, so nothing starts.`, or what else `nothing` does then."""
+    hint = f"No supervisor is running, so {nothing}. Start one: fleet run"
+    return () if client.supervised() else (hint,)
+
+
 def _say_notices(client: Client) -> None:
     say_warnings(notices(client))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import BadInput, Refused
@@ -20,7 +21,10 @@ def chosen_editor() -> str:
 
 def edit_file(file: Path) -> None:
     """Wait until the editor has ended; raise when it cannot be run, or failed."""
-    ended = run_editor(chosen_editor() or "vi", file)
+    chosen = chosen_editor()
+    if not chosen and not sys.stdin.isatty():
+        raise BadInput("There is no terminal for an editor.", fix=f"Change {file}, or set EDITOR.")
+    ended = run_editor(chosen or "vi", file)
     if ended:
         raise Refused(f"The editor ended with status {ended}.", fix=f"Look at {file}.")
 

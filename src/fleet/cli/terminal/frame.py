@@ -1,6 +1,7 @@
 '''How a command is written: it takes what was typed, returns a `Result`, and raises `FleetError`.
 
     import click
+    from fleet.cli.terminal.connect import connect
     from fleet.cli.terminal.frame import command
     from fleet.cli.terminal.view import Cell, Column, Result, Table
 
@@ -9,8 +10,7 @@
     @click.option("--limit", type=click.IntRange(min=1), default=20, help="Show at most this many.")
     def tasks(*, team: str, limit: int, config: Path | None) -> Result:
         """List the tasks, newest first."""
-        from fleet.cli.terminal.connect import connect  # imported when it runs: start-up time
-        from fleet.operations.tasks.list import ListTasks
+        from fleet.operations.tasks.list import ListTasks  # imported when it runs: start-up time
 
         tasks = connect(config=config).call(ListTasks(team=team, limit=limit))
         rows = [(t.id, Cell(t.status, "green"), t.title) for t in tasks]
@@ -30,7 +30,8 @@ import errno
 import inspect
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -70,7 +71,7 @@ class _Framed(click.Command):
         if config:
             self.params.append(_config_option())
         if json:
-            self.params.append(_json_option())
+            self.params.append(json_option())
         self.params.append(_help_option())
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -135,6 +136,20 @@ def group(
     return click.group(name, cls=FleetGroup, json=json, config=config, **attrs)
 
 
+def listing_group(function: Callable[[], None]) -> FleetGroup:
+    """Make a group that, without a subcommand, does what its own command `list` does."""
+
+    @wraps(function)
+    def alone(**params: Any) -> Any:
+        ctx = click.get_current_context()
+        if ctx.invoked_subcommand:
+            return None
+        command = cast("FleetGroup", ctx.command).commands["list"]
+        return ctx.invoke(command, **params)
+
+    return group(invoke_without_command=True, json=True, config=True)(alone)
+
+
 def wants_json() -> bool:
     """Whether the command that is running was asked for JSON."""
     ctx = click.get_current_context(silent=True)
@@ -149,12 +164,15 @@ def _keep_examples(text: str | None) -> str | None:
     return "\n\n".join(f"\b\n{part}" if part.startswith("    ") else part for part in parts)
 
 
-def _json_option() -> click.Option:
+def json_option(
+    key: str = AS_JSON, words: str = "Print one JSON document instead of text."
+) -> click.Option:
+    """--json, which is noted in the context under `key`."""
+
     def note(ctx: click.Context, _param: click.Parameter, value: object) -> None:
         if value:
-            ctx.meta[AS_JSON] = True
+            ctx.meta[key] = True
 
-    words = "Print one JSON document instead of text."
     return click.Option(
         ["--json"], is_flag=True, is_eager=True, expose_value=False, callback=note, help=words
     )

@@ -90,7 +90,7 @@ def since_of(text: str, now: int) -> int:
     if not text:
         return 0
     if text[:-1].isdecimal() and text[-1] in UNITS and len(text) < 10:
-        return now - int(text[:-1]) * UNITS[text[-1]]
+        return max(0, now - int(text[:-1]) * UNITS[text[-1]])
     try:
         at = datetime.fromisoformat(text)
         moment = int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * SECOND)
@@ -98,4 +98,8 @@ def since_of(text: str, now: int) -> int:
         raise BadInput(
             f"--since: '{text[:40]}' is not a time.", fix="For example 2h, 7d or 2026-01-31T17:05Z."
         ) from None
+    if moment > now:
+        raise BadInput(
+            f"--since: {text} is in the future.", fix="For example 2h, 7d or 2026-01-31."
+        )
     return max(0, moment)

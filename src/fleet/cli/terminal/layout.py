@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, assert_never
 
 from fleet.cli.terminal.measure import fit, harmless, pad, width, wrap
-from fleet.cli.terminal.view import Cell, Column, Feed, Pairs, Raw, Stack, Table, Text
+from fleet.cli.terminal.view import Cell, Column, ItemStream, Pairs, Raw, Stack, Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -32,7 +32,7 @@ def lines(view: View, *, room: int | None, colour: bool) -> list[str]:
             return text.splitlines()
         case Stack(parts):
             return stack_lines(parts, room=room, colour=colour)
-        case Feed():
+        case ItemStream():
             raise TypeError("a feed is shown item by item")
         case _:
             assert_never(view)

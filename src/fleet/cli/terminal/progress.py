@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from fleet.cli.terminal.view import Style
 
-EVERY = 0.1  # seconds between two drawings
-SHORT = 0.5  # seconds in which nothing is drawn: most of what is done is over by then
-LONG = 2.0  # seconds after which a program that reads along hears what we wait for
+DRAW_SECONDS = 0.1  # seconds between two drawings
+QUIET_SECONDS = 0.5  # seconds in which nothing is drawn: most of what is done is over by then
+HINT_SECONDS = 2.0  # seconds after which a program that reads along hears what we wait for
 CLEAR = "\r\x1b[K"
 WHEEL, PLAIN_WHEEL = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 BAR = 20  # columns
@@ -77,7 +77,7 @@ class MovingLine:
         while not self._over.is_set():
             with self._lock:
                 self._draw()
-            self._over.wait(EVERY)
+            self._over.wait(DRAW_SECONDS)
         with self._lock:
             self._clear()
 
@@ -98,11 +98,11 @@ class MovingLine:
             self._drawn = False
 
 
-class Progress(MovingLine):
+class ProgressLine(MovingLine):
     """`of`: how many steps there are, if that is known; then a bar is drawn."""
 
     def __init__(self, doing: str, *, of: int = 0, announced: bool = False) -> None:
-        super().__init__(self.line, after=SHORT)
+        super().__init__(self.line, after=QUIET_SECONDS)
         self._doing, self._of = doing, of
         self._detail, self._done = "", 0
         self._began = time.monotonic()
@@ -123,6 +123,10 @@ class Progress(MovingLine):
         self._detail = detail
         self._done = self._done if done is None else done
 
+    def of(self, doing: str, done: int, of: int) -> None:
+        """What takes long now, once it is known how many steps it has."""
+        self._doing, self._done, self._of = doing, done, of
+
     def line(self) -> str:
         parts = [self._doing]
         if self._of:
@@ -135,7 +139,7 @@ class Progress(MovingLine):
         return duration(int(time.monotonic() - self._began) * SECOND)
 
 
-class SetUpProgress(Progress):
+class SetUpProgress(ProgressLine):
     """Into a pipe it writes lines, too. It also says which set-up command runs for these tasks; `folder` holds a folder for each."""
 
     def __init__(self, doing: str, folder: Path, tasks: Sequence[str]) -> None:
@@ -161,13 +165,13 @@ class SetUpProgress(Progress):
             super()._move()
             return
         last = ""
-        self._over.wait(LONG)
+        self._over.wait(HINT_SECONDS)
         while not self._over.is_set():
             text = f"{self._doing}: {self._set_up() or 'it has not begun yet'} …"
             if text != last:
                 render.say(text)
                 last = text
-            self._over.wait(EVERY)
+            self._over.wait(DRAW_SECONDS)
 
 
 def _bar(part: float) -> str:

@@ -14,7 +14,7 @@ from fleet.cli.terminal.output import ReaderGone, colours, columns, write, write
 from fleet.cli.terminal.view import (
     Cell,
     Column,
-    Feed,
+    ItemStream,
     Pairs,
     Raw,
     Result,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Cell",
     "Column",
-    "Feed",
+    "ItemStream",
     "Pairs",
     "Raw",
     "ReaderGone",
@@ -52,7 +52,7 @@ JSON_VERSION = 1
 def show(result: Result, *, as_json: bool = False) -> int:
     """Print the result on stdout and return its exit status."""
     view = result.view
-    if isinstance(view, Feed):
+    if isinstance(view, ItemStream):
         _feed(result, view, as_json=as_json)
     elif as_json:
         write_json(document(result), sys.stdout)
@@ -68,7 +68,7 @@ def show(result: Result, *, as_json: bool = False) -> int:
     return result.exit_status
 
 
-def _feed(result: Result, feed: Feed, *, as_json: bool) -> None:
+def _feed(result: Result, feed: ItemStream, *, as_json: bool) -> None:
     colour = colours(sys.stdout)
     for item in result.data:
         if as_json:

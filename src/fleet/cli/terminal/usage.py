@@ -15,6 +15,7 @@ PLAIN = {  # what click says of a value, and what we say
     r"is not in the range ([^<>]+)<=x<=(.+?)(?=\.?$)": r"is not between \1 and \2",
     r"is not in the range x>=(.+?)(?=\.?$)": r"is less than \1",
     "is not one of '', ": "is not one of ",
+    r"does not match the formats? '%.+": "is not a time",
     r"Got unexpected extra arguments? \((.+)\)": r"unexpected argument: \1",
 }
 TEXTS = {  # arguments in which people write sentences
@@ -36,13 +37,15 @@ def explain_usage(error: click.UsageError) -> BadInput:
             name, kind = _name(error.param), error.param.param_type_name
             return BadInput(f"{prefix}the {kind} {name} is missing.", fix=_see(ctx))
         case click.BadParameter() if error.param is not None:
-            message = f"{prefix}{_name(error.param)}: {_sentence(error.message)}"
+            message = f"{prefix}{_name(error.param)}: {plain_words(error.message)}"
             return BadInput(message, fix=_near_choice(error) or _see(ctx))
-    message = _sentence(error.format_message())
+    message = plain_words(error.format_message())
     if ctx is not None and isinstance(ctx.command, click.Group) and message == "Missing command.":
         known = ", ".join(ctx.command.list_commands(ctx))
         return BadInput(f"{prefix}the command is missing.", fix=f"It has: {known}.")
     if "extra argument" in error.format_message():
+        if re.search(r": -.", message):
+            return BadInput(prefix + message, fix=f"Options go before --. {_see(ctx)}")
         return BadInput(prefix + message, fix=f"{_takes(ctx)} {_see(ctx)}")
     return BadInput(prefix + message, fix=_see(ctx))
 
@@ -63,7 +66,7 @@ def _options(ctx: click.Context | None) -> list[str]:
 def _name(param: click.Parameter) -> str:
     if isinstance(param, click.Option):
         return max(param.opts, key=len)
-    return param.human_readable_name
+    return param.human_readable_name.strip("[]")
 
 
 def _near_choice(error: click.BadParameter) -> str:
@@ -74,7 +77,7 @@ def _near_choice(error: click.BadParameter) -> str:
     return nearest(words[1], [str(choice) for choice in kind.choices])
 
 
-def _sentence(text: str) -> str:
+def plain_words(text: str) -> str:
     text = " ".join(text.split())
     for words, plain in PLAIN.items():
         text = re.sub(words, plain, text)

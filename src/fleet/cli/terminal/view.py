@@ -71,7 +71,7 @@ class Stack(NamedTuple):
     parts: Sequence[tuple[str, View]]
 
 
-class Feed(NamedTuple):
+class ItemStream(NamedTuple):
     """`data` is read item by item, and each is shown as it comes: a line, or nothing for None.
 
     With `--json` every item is an envelope on a line of its own.
@@ -80,7 +80,7 @@ class Feed(NamedTuple):
     line: Callable[[Any], Cell | str | None]
 
 
-View: TypeAlias = Table | Pairs | Text | Raw | Stack | Feed
+View: TypeAlias = Table | Pairs | Text | Raw | Stack | ItemStream
 
 
 class Result(NamedTuple):

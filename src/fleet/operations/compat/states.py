@@ -46,7 +46,7 @@ TABLE = (
 # What `bd update --status` does to a task, by bd's word.
 BD_STATUSES = {
     "open": "reopens an ended task, resumes a paused one, gives the answer in Q&A.md, "
-    "lets go of one done by hand; a running one is left alone",
+    "releases one done by hand; does nothing to a running one",
     "in_progress": "claims it for you, to do by hand",
     "blocked": "with --notes 'QUESTION: …' it asks; else it pauses",
     "deferred": "pauses it",
@@ -54,7 +54,7 @@ BD_STATUSES = {
 }
 NOT_OURS = {
     "hooked": "Claim it instead: --claim",
-    "pinned": "A task is not pinned here; give it a label when you create it: --labels pinned",
+    "pinned": "Fleet does not pin tasks. Give it a label when you create it: --labels pinned",
     "tombstone": "`fleet bd delete ID --force` cancels a task.",
 }
 
@@ -74,16 +74,8 @@ def to_team(status: str) -> str:
 
 def from_bd(word: str) -> tuple[str, ...]:
     """Our statuses for this word of bd's. Raise `BadInput` when it is not a status of bd's."""
-    known = bd_word(word)
-    return tuple(ours for ours, bd in _BD.items() if bd == known)
-
-
-def from_team(word: str) -> tuple[str, ...]:
-    """Our statuses for this word of claude-fleet's."""
-    statuses = tuple(ours for ours, team in _TEAM.items() if team == word)
-    if not statuses:
-        raise _unknown(word, list(_TEAM.values()))
-    return statuses
+    state = bd_word(word)
+    return tuple(ours for ours, bd in _BD.items() if bd == state)
 
 
 def bd_word(word: str) -> str:
@@ -92,11 +84,6 @@ def bd_word(word: str) -> str:
     if plain in NOT_OURS:
         raise BadInput(f"This queue has no status '{plain}'.", fix=NOT_OURS[plain])
     if plain not in BD_STATUSES:
-        raise _unknown(word, list(BD_STATUSES))
+        fix = nearest(word, list(BD_STATUSES)) or f"Choose one of: {', '.join(BD_STATUSES)}."
+        raise BadInput(f"'{word}' is not a status.", fix=fix)
     return plain
-
-
-def _unknown(word: str, known: list[str]) -> BadInput:
-    names = list(dict.fromkeys(known))
-    fix = nearest(word, names) or f"Choose one of: {', '.join(names)}."
-    return BadInput(f"'{word}' is not a status.", fix=fix)

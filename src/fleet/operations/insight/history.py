@@ -9,7 +9,7 @@ from fleet.base.outside import Json, Time
 from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.errors import NotFound
-from fleet.domain.limits import Name, Rows, Text, Whole
+from fleet.domain.limits import Name, Rows, TextLimit, Whole
 from fleet.domain.task import Directory, TaskState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import team_in_view, the_task
@@ -120,7 +120,7 @@ class ReadTaskFiles(Request[tuple[TaskFileRow, ...]]):
     """
 
     task: str
-    name: Annotated[str, Text(1000, what="file")] = ""
+    name: Annotated[str, TextLimit(1000, what="file")] = ""
 
 
 def count_tasks(context: Context, request: CountTasks) -> Counts:

@@ -18,8 +18,8 @@ from fleet.domain.spending.usage import (
     KEPT,
     NO_HOUR,
     Hour,
-    Used,
-    Who,
+    UsageGroup,
+    UsedAmount,
     body_of,
     hour_from,
     hour_of,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 DAY = 24 * HOUR
-LONGEST = 92 * DAY
+LONGEST_PERIOD = 92 * DAY
 PAGE = 500
 MOST_HOURS = 50_000  # of all teams together
 TOP = 50  # rows of one report; the days and hours are all there
@@ -143,7 +143,7 @@ def usage_change(store: Store, task: Task, run: Run, outcome: Outcome, now: int)
 def report_usage(context: Context, request: ReportUsage) -> UsageReport:
     team, now = team_in_view(context, request.team), context.store.now()
     until = min(request.until or now, now)
-    since = max(request.since or until - 7 * DAY, until - LONGEST)
+    since = max(request.since or until - 7 * DAY, until - LONGEST_PERIOD)
     parts = [*_ended(context, team, since, until)]
     live = [*_live(context, team)] if until >= now - MINUTE else []
     parts += [(hour_of(now), of, part) for of, part in live]
@@ -192,7 +192,7 @@ def _live(context: Context, team: str) -> Iterator[tuple[str, Hour]]:
         usage = progress[run.id].usage if run.id in progress else Usage()
         worked = max(0, now - run.started_at) if run.started_at else 0
         cost = round(usage.usd * 1_000_000)
-        used = Used(1, usage.input, usage.output, usage.cached, cost, worked)
+        used = UsedAmount(1, usage.input, usage.output, usage.cached, cost, worked)
         yield task.team, NO_HOUR.plus(who_of(run.choice, task.project), task.id, used)
 
 
@@ -200,15 +200,17 @@ def _of_project(part: Hour, project: str) -> Hour:
     return Hour({who: used for who, used in part.by.items() if who.project == project}, {})
 
 
-def _together(parts: Iterable[Hour]) -> dict[Who, Used]:
-    sums: dict[Who, Used] = {}
+def _together(parts: Iterable[Hour]) -> dict[UsageGroup, UsedAmount]:
+    sums: dict[UsageGroup, UsedAmount] = {}
     for part in parts:
         for who, used in part.by.items():
-            sums[who] = sums.get(who, Used()).plus(used)
+            sums[who] = sums.get(who, UsedAmount()).plus(used)
     return sums
 
 
-def _named(request: ReportUsage, parts: list[tuple[int, str, Hour]]) -> Iterator[tuple[str, Used]]:
+def _named(
+    request: ReportUsage, parts: list[tuple[int, str, Hour]]
+) -> Iterator[tuple[str, UsedAmount]]:
     for at, team, part in parts:
         if request.by == "task":
             yield from part.tasks.items()
@@ -217,7 +219,7 @@ def _named(request: ReportUsage, parts: list[tuple[int, str, Hour]]) -> Iterator
             yield _name(request, at, team, who), used
 
 
-def _name(request: ReportUsage, at: int, team: str, who: Who) -> str:
+def _name(request: ReportUsage, at: int, team: str, who: UsageGroup) -> str:
     from datetime import UTC, datetime  # noqa: PLC0415  # start-up time
 
     if request.by in {"day", "hour"}:
@@ -232,14 +234,14 @@ def _sorted(by: str, rows: list[UsedRow]) -> tuple[UsedRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.cost, -row.input - row.output, row.name))[:TOP])
 
 
-def _sum(many: Iterable[Used]) -> Used:
-    total = Used()
+def _sum(many: Iterable[UsedAmount]) -> UsedAmount:
+    total = UsedAmount()
     for used in many:
         total = total.plus(used)
     return total
 
 
-def _row(name: str, used: Used) -> UsedRow:
+def _row(name: str, used: UsedAmount) -> UsedRow:
     return UsedRow(name, *used)
 
 

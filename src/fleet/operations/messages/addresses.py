@@ -1,4 +1,4 @@
-"""From a name in a request to the person or the agent it means, and which names reach the caller."""
+"""Finds the person or agent that a name in a request means, and the names that reach the caller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_TASKS = 10  # of one branch
 MAX_TOKENS = 50  # to look through for a person who has a token and has not used it
-ID = re.compile(r"(t-[0-9]{1,18})(?:\.[0-9]{1,9})?")
+ID = r"(t-[0-9]{1,18})(?:\.[0-9]{1,9})?"
 WAITING = tuple(str(state) for state in TaskState if state not in ENDED)
 
 
@@ -40,7 +40,7 @@ def address(store: Store, team: str, name: str) -> Address:
     A name of neither is a person's who has not been seen yet. Raise `NotFound` for an id without a
     task in this team, `BadInput` with the candidates for a branch of several agents.
     """
-    if match := ID.fullmatch(name):
+    if match := re.fullmatch(ID, name):
         task = store.tasks_by_id([match[1]]).get(match[1])
         if task is None or task.team != team:
             raise NotFound(f"There is no task '{name[:60]}'.", fix=LIST)
@@ -60,7 +60,7 @@ def at_work(store: Store, team: str) -> list[Task]:
 
 def is_person(store: Store, team: str, name: str) -> bool:
     """Whether a person of this team has the name: seen there, or with a token or secret for it."""
-    if not name or ID.fullmatch(name):
+    if not name or re.fullmatch(ID, name):
         return False
     if store.entry(EntryKind.MEMBER, team, name) is not None:
         return True

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from fleet.domain.access import Permission, Role
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import Forbidden
+from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, Text
+from fleet.domain.limits import Name, TextLimit
 from fleet.domain.message import Details, MessageKind
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.deliver import speak_all
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MAX_MEMBERS = 1000
-AlertText = Annotated[str, Text(2000, some=True)]
+MOST_ALERTS = 20  # of one sender who is no coordinator, in the last ten minutes
+MAX_COUNTED = 10_000
+PERIOD = 600_000_000  # microseconds
+AlertText = Annotated[str, TextLimit(2000, some=True)]
+ALERTS = (Kind.ALERT_RAISED,)
 LEADING = frozenset({str(Role.TEAM_LEAD), str(Role.COORDINATOR)})
 
 
@@ -38,6 +42,8 @@ class AlertRow:
 @dataclass(frozen=True, slots=True)
 class RaiseAlert(Request[AlertRow]):
     """Tells the leads of the team by mail, everyone who reads its events, and by a notice.
+
+    Who is no coordinator may send 20 alerts and notices in ten minutes.
 
     `everywhere`: also the coordinators of all other teams; for coordinators alone.
     """
@@ -72,13 +78,14 @@ def send_notice(context: Context, request: SendNotice) -> AlertRow:
 
 
 def _coordinators(context: Context, team: str) -> list[Entry]:
-    """Of all teams but this one."""
+    """The coordinators of all teams but this one."""
     members = page(context, EntryKind.MEMBER, team="", limit=MAX_MEMBERS)
     role = str(Role.COORDINATOR)
     return [each for each in members if each.body["role"] == role and each.team != team]
 
 
 def _tell(context: Context, text: str, team: str, subject: str, others: list[Entry]) -> AlertRow:
+    _must_not_flood(context, team)
     text = text.strip()
     members = page(context, EntryKind.MEMBER, team=team, limit=MAX_MEMBERS)
     leads = [member for member in members if member.body["role"] in LEADING] + others
@@ -99,14 +106,26 @@ def _tell(context: Context, text: str, team: str, subject: str, others: list[Ent
     return AlertRow(text, context.actor.name, team, tuple(lead.owner for lead in leads))
 
 
+def _must_not_flood(context: Context, team: str) -> None:
+    """Each alert is a mail to every lead, and a notice: a monitor gone wrong would bury them."""
+    if context.actor.role is Role.COORDINATOR:
+        return
+    store = context.store
+    start = store.number_before(store.now() - PERIOD)
+    alerts = store.events_of_kinds(ALERTS, after=start, limit=MAX_COUNTED)
+    mine = [e for e in alerts if e.actor == context.actor.name and e.data.get("team") == team]
+    if len(mine) >= MOST_ALERTS:
+        raise Refused(
+            f"{context.actor.name} has sent {len(mine)} alerts and notices in ten minutes.",
+            fix="Wait, or put several of them into one.",
+            code="too_many_alerts",
+        )
+
+
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "alert.raise", RaiseAlert, _P.ALERT, raise_alert, "Alert the leads of the team.",
-        idempotent=False,
-    ),
-    Operation(
-        "alert.notice", SendNotice, _P.NOTIFY, send_notice, "Send the leads of the team a notice.",
-        idempotent=False,
-    ),
+    Operation("alert.raise", RaiseAlert, _P.ALERT, raise_alert, "Alert the leads of the team.",
+              idempotent=False),
+    Operation("alert.notice", SendNotice, _P.NOTIFY, send_notice,
+              "Send the leads of the team a notice.", idempotent=False),
 )  # fmt: skip

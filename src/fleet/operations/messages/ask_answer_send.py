@@ -12,7 +12,7 @@ from fleet.domain.causes import let_run
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Forbidden, Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Items, Rows, Text, Whole
+from fleet.domain.limits import Items, Rows, TextLimit, Whole
 from fleet.domain.message import Details, Message, MessageKind, MessageState, Receipt
 from fleet.domain.spending.budget import GIVE_UP, OPTIONS
 from fleet.domain.task import ENDED, Task, TaskState
@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 100_000
 
-Words = Annotated[str, Text(MAX_CHARACTERS, some=True, what="message")]
+Words = Annotated[str, TextLimit(MAX_CHARACTERS, some=True, what="message")]
 Options = Annotated[
     tuple[
         Annotated[
             str,
-            Text(1000, some=True, what="option", example="Name an answer, or leave out --option."),
+            TextLimit(
+                1000, some=True, what="option", example="Name an answer, or leave out --option."
+            ),
         ],
         ...,
     ],
@@ -52,8 +54,8 @@ class Comment(Request[MessageRow]):
     """With `path`, it is a remark on the task's work: `task.send_back` gives it to the agent."""
 
     task: str
-    text: Annotated[str, Text(MAX_CHARACTERS, some=True, what="comment")]
-    path: Annotated[str, Text(1000, what="file")] = ""
+    text: Annotated[str, TextLimit(MAX_CHARACTERS, some=True, what="comment")]
+    path: Annotated[str, TextLimit(1000, what="file")] = ""
     line: Annotated[int, Whole(0, 10_000_000, "line")] = 0
 
 
@@ -61,7 +63,7 @@ class Comment(Request[MessageRow]):
 class Ask(Request[MessageRow]):
     """`park`: the asker ends its turn now, and is resumed with the answer."""
 
-    text: Annotated[str, Text(MAX_CHARACTERS, some=True, what="question")]
+    text: Annotated[str, TextLimit(MAX_CHARACTERS, some=True, what="question")]
     task: str = ""
     options: Options = ()
     park: bool = False
@@ -98,7 +100,7 @@ class Answer(Request[MessageRow]):
     """
 
     name: str
-    text: Annotated[str, Text(MAX_CHARACTERS, some=True, what="answer")]
+    text: Annotated[str, TextLimit(MAX_CHARACTERS, some=True, what="answer")]
     as_text: bool = False
 
 
@@ -115,7 +117,7 @@ class ListQuestions(Request[tuple[MessageRow, ...]]):
 
     limit: Rows = 100
     before: Annotated[
-        str, Text(pattern="(m-[0-9]{1,18})?", what="id of a message", example="As in m-12.")
+        str, TextLimit(pattern="(m-[0-9]{1,18})?", what="id of a message", example="As in m-12.")
     ] = ""
 
 
@@ -124,13 +126,35 @@ def comment(context: Context, request: Comment) -> MessageRow:
     note = _message(context, task, MessageKind.NOTE, request.text.strip())
     if path := request.path.strip():
         if not may_speak(context, task):  # its agent is told when the work is sent back
-            raise _told_as_a_program(task, "write it")
+            raise _runs_its_input(task, "write it")
+        _check_changed(context, task, path)
         if request.line:
             _check_line(context, task, path, request.line)
-        about = {"path": path, **({"line": request.line} if request.line else {})}
-        note = replace(note, state=MessageState.OPEN, data=about)
+        position = {"path": path, **({"line": request.line} if request.line else {})}
+        note = replace(note, state=MessageState.OPEN, data=position)
     context.commit([Put(note)], context.event(Kind.MESSAGE_POSTED, task.id, message=note.id))
     return message_row(note)
+
+
+def _check_changed(context: Context, task: Task, path: str) -> None:
+    """Raise unless the task changed this file, as far as is known on this machine."""
+    from fleet.ports import DiffWish  # noqa: PLC0415  # start-up time
+
+    try:
+        changed = context.trees().changes(task, DiffWish(stat=True))
+    except FleetError:  # its work is elsewhere
+        return
+    names = [file.path for file in changed.files]
+    if path in names or len(names) < changed.total:
+        return
+    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    raise Mismatch(
+        f"{task.id} did not change '{path}'.",
+        fix=f"It changed {some}. Leave out --file to comment on the whole change."
+        if names
+        else "It changed nothing: leave out --file to comment on the whole change.",
+        code="not_changed",
+    )
 
 
 def _check_line(context: Context, task: Task, path: str, line: int) -> None:
@@ -164,7 +188,7 @@ def send(context: Context, request: SendWords) -> MessageRow:
             code="ended",
         )
     if not may_speak(context, task):
-        raise _told_as_a_program(task, "send it")
+        raise _runs_its_input(task, "send it")
     words = _message(context, task, MessageKind.WORDS, text)
     words = replace(words, at=_after_its_claim(context, task))
     event = context.event(Kind.MESSAGE_SENT, task.id, message=words.id)
@@ -175,9 +199,9 @@ def send(context: Context, request: SendWords) -> MessageRow:
     return message_row(words)
 
 
-def _told_as_a_program(task: Task, what: str) -> Forbidden:
+def _runs_its_input(task: Task, what: str) -> Forbidden:
     return Forbidden(
-        f"The coder of {task.id} executes what it is sent as a program.",
+        f"The coder of {task.id} executes its messages as a program.",
         fix=f"Ask a coordinator to {what}.",
     )
 
@@ -280,7 +304,7 @@ def answer(context: Context, request: Answer) -> MessageRow:
             code="ended",
         )
     if not may_speak(context, task):
-        raise _told_as_a_program(task, "answer it")
+        raise _runs_its_input(task, "answer it")
     text = request.text.strip()
     text = text if request.as_text else _chosen(question, text)
     with decided(task):
@@ -321,9 +345,9 @@ def _chosen(question: Message, text: str) -> str:
     if text in question.details.options or not numbers or not text.isdecimal():
         return text
     if text not in numbers:
-        known = "  ".join(f"{number}) {option}" for number, option in numbers.items())
+        choices = "  ".join(f"{number}) {option}" for number, option in numbers.items())
         raise Mismatch(
-            f"{question.id} has no option {text}: {known}",
+            f"{question.id} has no option {text}: {choices}",
             fix=f"If {text} is the answer itself: fleet answer {question.id} {text} --as-text",
         )
     return numbers[text]

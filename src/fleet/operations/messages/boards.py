@@ -12,7 +12,7 @@ from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import LONGEST, Items, Name, OneOf, Rows, Whole
+from fleet.domain.limits import MOST_SECONDS, Items, Name, OneOf, Rows, Whole
 from fleet.domain.message import MessageKind, MessageState, close, order_of
 from fleet.domain.message import read as as_read
 from fleet.domain.task import is_ended_swarm
@@ -107,7 +107,7 @@ class ArchivePosts(Request[tuple[PostRow, ...]]):
 
     posts: Annotated[tuple[str, ...], Items(1000, example=POST_IDS)] = ()
     task: str = ""
-    older_than: Annotated[int, Whole(0, LONGEST, example="Give seconds, 0 or more.")] = 0
+    older_than: Annotated[int, Whole(0, MOST_SECONDS, example="Give seconds, 0 or more.")] = 0
 
 
 def post(context: Context, request: Post) -> PostRow:
@@ -184,7 +184,9 @@ def mark_read(context: Context, request: MarkRead) -> tuple[PostRow, ...]:
 def _the_post(context: Context, name: str, permission: Permission) -> Message:
     message = readable_on_task(context, name)
     if message is None or message.kind is not MessageKind.POST:
-        raise NotFound(f"There is no post '{name[:60]}'.", fix="Read the board for their ids.")
+        raise NotFound(
+            f"There is no post '{name[:60]}'.", fix="`fleet blackboard SWARM` lists the posts."
+        )
     allow(context.actor, permission)
     return message
 
@@ -252,16 +254,9 @@ def post_row(message: Message) -> PostRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "board.post",
-        Post,
-        _P.BOARD,
-        post,
-        "Post to a task's board.",
-        idempotent=False,
-        shown_by="message.read",
-    ),
+    Operation("board.post", Post, _P.BOARD, post, "Post to a task's board.", idempotent=False,
+              shown_by="message.read"),
     Operation("board.read", ReadBoard, _P.READ, read, "Read a task's board."),
     Operation("board.mark_read", MarkRead, _P.BOARD, mark_read, "Mark posts as read."),
     Operation("board.archive", ArchivePosts, _P.ASSIGN, archive, "Archive posts of a board."),
-)
+)  # fmt: skip

@@ -17,7 +17,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Mismatch, NotFound
 from fleet.domain.event import Kind
-from fleet.domain.limits import Items, Name, Rows, Text
+from fleet.domain.limits import Items, Name, Rows, TextLimit
 from fleet.domain.message import MessageKind, order_of
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.messages.addresses import address, at_work, is_person, own_names
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 MOST_UNREAD, PAGE = 1000, 200
 
-Line = Annotated[str, Text(100_000, some=True, what="message")]
+Line = Annotated[str, TextLimit(100_000, some=True, what="message")]
 Members = Annotated[
-    tuple[Annotated[str, Text(200, some=True, what="member", example="Name a member.")], ...],
+    tuple[Annotated[str, TextLimit(200, some=True, what="member", example="Name a member.")], ...],
     Items(50, example="Use the chat of the team."),
 ]
 
@@ -129,8 +129,8 @@ def chat_id(team: str, participants: tuple[str, ...]) -> str:
 def open_chat(context: Context, request: OpenChat) -> ChatRow:
     team = the_team(context, request.team, Permission.MAIL)
     own = {context.actor.name, uid_of(team, context.actor.name)}
-    wanted = {a_name(name) for name in request.members} - own
-    others = {_member(context, team, name) for name in wanted} - own
+    members = {a_name(name) for name in request.members} - own
+    others = {_member(context, team, name) for name in members} - own
     if request.members and not others:
         raise Mismatch("A chat needs two different members.", fix="Name another member.")
     names = tuple(sorted(others | {context.actor.name})) if others else ()

@@ -13,7 +13,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, Rows, Text
+from fleet.domain.limits import Name, Rows, TextLimit
 from fleet.domain.message import Details, Message, MessageKind, MessageState, order_of
 from fleet.domain.message import read as as_read
 from fleet.operations.catalogue import Operation, Request
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 MOST_MEMBERS = 1000
 
-MailText = Annotated[str, Text(100_000, some=True, what="mail")]
-Subject = Annotated[str, Text(200, what="subject")]
+MailText = Annotated[str, TextLimit(100_000, some=True, what="mail")]
+Subject = Annotated[str, TextLimit(200, what="subject")]
 _RUN = re.compile(r"t-[0-9]+\.[0-9]+$")  # agents at work are reached by their tasks
 
 
@@ -139,8 +139,8 @@ def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
     owner, own = request.to.strip() or context.actor.name, own_names(context.store, context.actor)
     team = the_team(context, request.team, Permission.MAIL)
     if owner not in own:
-        must_own(context, owner)
-    wanted = own if owner == context.actor.name else _addressees(context, team, owner)
+        must_own(context, owner, "This mail")
+    names = own if owner == context.actor.name else _addressees(context, team, owner)
     query = MessageQuery(
         MessageKind.MAIL,
         team=team,
@@ -148,7 +148,7 @@ def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
         before=request.before,
         limit=request.limit,
     )
-    mails = [m for name in wanted for m in context.store.find_messages(query._replace(topic=name))]
+    mails = [m for name in names for m in context.store.find_messages(query._replace(topic=name))]
     mails.sort(key=lambda mail: order_of(mail.id), reverse=True)
     return tuple(map(mail_row, mails[: request.limit]))
 
@@ -204,15 +204,9 @@ def mail_row(mail: Message) -> MailRow:
 _P = Permission
 OPERATIONS = (
     Operation("mail.send", SendMail, _P.MAIL, send, "Send mail to a member.", idempotent=False),
-    Operation(
-        "mail.broadcast",
-        Broadcast,
-        _P.BROADCAST,
-        broadcast,
-        "Send mail to the whole team.",
-        idempotent=False,
-    ),
+    Operation("mail.broadcast", Broadcast, _P.BROADCAST, broadcast, "Send mail to the whole team.",
+              idempotent=False),
     Operation("mail.list", ListMail, _P.MAIL, list_mail, "List the caller's mail.", reads=True),
     Operation("mail.read", ReadMail, _P.MAIL, read, "Mark a mail as read."),
     Operation("mail.take", TakeMail, _P.MAIL, take, "List the caller's mail and mark it as read."),
-)
+)  # fmt: skip

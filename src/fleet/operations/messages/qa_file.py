@@ -17,17 +17,18 @@ from fleet.ports import QA
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-HEADING = re.compile(r"^##[ \t]+(Q|A):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+# Patterns are compiled when they are first used: most commands load this and read no such file.
+HEADING = r"(?m)^##[ \t]+(Q|A):[ \t]*(.*?)[ \t]*$"
 # A comment or a block of code, which may show how to write a question.
-ASIDE = re.compile(r"<!--.*?-->|^(```+|~~~+)[^\n]*\n.*?^\1", re.MULTILINE | re.DOTALL)
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-STAMP = re.compile(r"^<?(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?|YYYY-MM-DD HH:MM|m-\d+)>?\s*")
+ASIDE = r"(?ms)<!--.*?-->|^(```+|~~~+)[^\n]*\n.*?^\1"
+COMMENT = r"(?s)<!--.*?-->"
+STAMP = r"^<?(\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?Z?)?|YYYY-MM-DD HH:MM|m-\d+)>?\s*"
 PLACEHOLDER = "<your answer here>"
-ESCAPED = re.compile(r"^\\(?=##[ \t]+[QA]:)", re.MULTILINE)
-LIKE_HEADING = re.compile(r"^(?=##[ \t]+[QA]:)", re.MULTILINE)
+ESCAPED = r"(?m)^\\(?=##[ \t]+[QA]:)"
+LIKE_HEADING = r"(?m)^(?=##[ \t]+[QA]:)"
 
 
-class _Block(NamedTuple):
+class _QaBlock(NamedTuple):
     kind: str
     mark: str
     words: str
@@ -99,7 +100,7 @@ def whole_question(text: str, summary: str) -> str:
 def new_answers(
     text: str, pending: Sequence[tuple[str, str]], heard: Collection[str]
 ) -> dict[str, str]:
-    """By the id of an open question: its answer in the file.
+    """The answers in the file, by the ids of open questions.
 
     `pending` are the open questions (id, text), `heard` the answers given before. When one question
     is open, it is the last one in the file, whatever its text.
@@ -131,11 +132,11 @@ def _find(text: str, question: str) -> tuple[QA, int] | None:
     return named[0] if named else None
 
 
-def _blocks(text: str) -> list[_Block]:
-    asides = [match.span() for match in ASIDE.finditer(text)]
+def _blocks(text: str) -> list[_QaBlock]:
+    asides = [match.span() for match in re.finditer(ASIDE, text)]
     heads = [
         match
-        for match in HEADING.finditer(text)
+        for match in re.finditer(HEADING, text)
         if not any(start <= match.start() < end for start, end in asides)
     ]
     ends = [*(head.start() for head in heads), len(text)][1:]
@@ -144,15 +145,15 @@ def _blocks(text: str) -> list[_Block]:
     ]
 
 
-def _block(head: re.Match[str], below: str, end: int) -> _Block:
+def _block(head: re.Match[str], below: str, end: int) -> _QaBlock:
     beside = head[2]
-    stamp = STAMP.match(beside)
+    stamp = re.match(STAMP, beside)
     mark = stamp[1] if stamp else ""
     parts = (beside[stamp.end() :] if stamp else beside, below.strip())
     words = "\n\n".join(part for part in parts if part)
-    if not COMMENT.sub("", words).strip() or words == PLACEHOLDER:
+    if not re.sub(COMMENT, "", words).strip() or words == PLACEHOLDER:
         words = ""
-    return _Block(head[1], mark, ESCAPED.sub("", words).translate(_as_cp1252()), end)
+    return _QaBlock(head[1], mark, re.sub(ESCAPED, "", words).translate(_as_cp1252()), end)
 
 
 @cache
@@ -163,7 +164,7 @@ def _as_cp1252() -> dict[int, str]:
 
 def _body(words: str) -> str:
     """Escape lines that look like one of our headings."""
-    return LIKE_HEADING.sub(r"\\", words.strip())
+    return re.sub(LIKE_HEADING, r"\\", words.strip())
 
 
 def _appended(text: str, at: int, block: str) -> str:

@@ -42,7 +42,12 @@ def the_message(
     message = _in_view(context, message_id.strip())
     if message is None or message.kind is not kind:
         name = NAMES.get(kind, str(kind))
-        raise NotFound(f"There is no {name} '{message_id[:60]}'.", fix="List them first.")
+        fix = (
+            f"`fleet {name}s` lists them."
+            if kind is MessageKind.HANDOFF
+            else f"`fleet {name} list` lists them."
+        )
+        raise NotFound(f"There is no {name} '{message_id[:60]}'.", fix=fix)
     allow(context.actor, permission)
     return message
 

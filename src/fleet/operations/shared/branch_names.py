@@ -28,18 +28,18 @@ _NTH = re.compile(r"(.+)-A([0-9]{1,4})")  # ai-fleet's name for the second of a 
 def resolve(
     context: Context, name: str, permission: Permission = Permission.READ, *, project: str = ""
 ) -> Task:
-    """By id (`t-31`, `31`), run (`t-31.2`), branch, or the end of a branch if only one has it.
+    """The task with this id (`t-31`, `31`), run (`t-31.2`), branch, or end of a branch if only one has it.
 
     A task that has not ended comes before one that has, then a task of `project`. Of ended tasks
     with the same branch the newest is meant. Raise `BadInput` with the candidates when several
     are left, `NotFound` when there is none.
     """
-    wanted = name.strip()
-    if not wanted or _ID.fullmatch(wanted):
-        return the_task(context, wanted, permission)
-    task = _named(context, wanted, project) or _numbered(context, wanted, project)
+    name = name.strip()
+    if not name or _ID.fullmatch(name):
+        return the_task(context, name, permission)
+    task = _named(context, name, project) or _numbered(context, name, project)
     if task is None:
-        raise NotFound(f"There is no task or branch '{wanted[:60]}'.", fix=_near(context, wanted))
+        raise NotFound(f"There is no task or branch '{name[:60]}'.", fix=_near(context, name))
     allow(context.actor, permission)
     return task
 
@@ -65,106 +65,106 @@ def branch_of(context: Context, task: Task) -> str:
     return made or task.spec.branch
 
 
-def _named(context: Context, wanted: str, project: str) -> Task | None:
-    tasks = [t for t in _may_have(context, wanted) if _is(context, t, wanted)]
+def _named(context: Context, name: str, project: str) -> Task | None:
+    tasks = [t for t in _may_have(context, name) if _is(context, t, name)]
     named = [t for t in tasks if t.state not in ENDED]
     if len(named) > 1:  # several asked for the branch: the one that got it
-        named = [t for t in named if branch_of(context, t) == wanted] or named
-    if task := _one(wanted, named, project):
+        named = [t for t in named if branch_of(context, t) == name] or named
+    if task := _one(name, named, project):
         return task
-    if task := _newest(wanted, [t for t in tasks if t.state in ENDED], project):
+    if task := _newest(name, [t for t in tasks if t.state in ENDED], project):
         return task
-    tasks = [t for t in _may_end(context, wanted) if _ends(context, t, wanted)]
+    tasks = [t for t in _may_end(context, name) if _ends(context, t, name)]
     for ended in (False, True):
-        if task := _one(wanted, [t for t in tasks if (t.state in ENDED) is ended], project):
+        if task := _one(name, [t for t in tasks if (t.state in ENDED) is ended], project):
             return task
     return None
 
 
-def _numbered(context: Context, wanted: str, project: str) -> Task | None:
+def _numbered(context: Context, name: str, project: str) -> Task | None:
     """`fix-A2` is the second of the batch `fix-A`, `fix-B`, … where no branch has that name."""
-    match = _NTH.fullmatch(wanted)
+    match = _NTH.fullmatch(name)
     return _named(context, f"{match[1]}-{letters(int(match[2]))}", project) if match else None
 
 
-def _may_have(context: Context, wanted: str) -> list[Task]:
+def _may_have(context: Context, name: str) -> list[Task]:
     """The tasks that may be on this branch, newest first.
 
     The branch of a run begins like the one that its task asks for, or has the task's id in it.
     """
-    ends = (i for i, sign in enumerate(wanted) if sign == "-" and _GIVEN.fullmatch(wanted[i:]))
-    branches = (wanted, *(wanted[:end] for end in ends if end))
-    return _tasks(context, wanted, TaskQuery(branches=branches))
+    ends = (i for i, sign in enumerate(name) if sign == "-" and _GIVEN.fullmatch(name[i:]))
+    branches = (name, *(name[:end] for end in ends if end))
+    return _tasks(context, name, TaskQuery(branches=branches))
 
 
-def _may_end(context: Context, wanted: str) -> list[Task]:
-    return _tasks(context, wanted, TaskQuery(branch_end=wanted))
+def _may_end(context: Context, name: str) -> list[Task]:
+    return _tasks(context, name, TaskQuery(branch_end=name))
 
 
-def _tasks(context: Context, wanted: str, query: TaskQuery) -> list[Task]:
+def _tasks(context: Context, name: str, query: TaskQuery) -> list[Task]:
     store, team = context.store, team_in_view(context)
     tasks = store.tasks(query._replace(team=team, limit=MAX_NAMESAKES))
-    ids = [match[0] for match in _INSIDE.finditer(wanted)][:MAX_INSIDE]
+    ids = [match[0] for match in _INSIDE.finditer(name)][:MAX_INSIDE]
     known = {task.id for task in tasks}
     by_id = store.tasks_by_id(ids).values()
     return [*tasks, *(t for t in by_id if t.id not in known and team in {"", t.team})]
 
 
-def _is(context: Context, task: Task, wanted: str) -> bool:
-    if task.spec.branch == wanted:
+def _is(context: Context, task: Task, name: str) -> bool:
+    if task.spec.branch == name:
         return True
-    return _may_be(task, wanted) and any(
-        r.workspace and r.workspace.branch == wanted for r in context.store.runs(task.id)
+    return _may_be(task, name) and any(
+        r.workspace and r.workspace.branch == name for r in context.store.runs(task.id)
     )
 
 
-def _may_be(task: Task, wanted: str) -> bool:
+def _may_be(task: Task, name: str) -> bool:
     """Whether to read its runs: their branches always begin like the one that the task asks for."""
     branch = task.spec.branch
     if branch:
-        return wanted.startswith(branch) and bool(_GIVEN.fullmatch(wanted[len(branch) :]))
-    head, matched, rest = wanted.rpartition(task.id)
+        return name.startswith(branch) and bool(_GIVEN.fullmatch(name[len(branch) :]))
+    head, matched, rest = name.rpartition(task.id)
     return bool(matched and _GIVEN.fullmatch(rest) and (not head or not head[-1].isalnum()))
 
 
-def _ends(context: Context, task: Task, wanted: str) -> bool:
-    if _has_end(task.spec.branch, wanted):
+def _ends(context: Context, task: Task, name: str) -> bool:
+    if _has_end(task.spec.branch, name):
         return True
-    return _may_be(task, wanted) and _has_end(branch_of(context, task), wanted)
+    return _may_be(task, name) and _has_end(branch_of(context, task), name)
 
 
-def _has_end(branch: str, wanted: str) -> bool:
-    """At a boundary: `login` and `A` are ends of `fix/login-A`, `gin` is not."""
-    head = branch.removesuffix(wanted)
-    return bool(head) and head != branch and (not head[-1].isalnum() or not wanted[0].isalnum())
+def _has_end(branch: str, name: str) -> bool:
+    """Whether the branch ends so, at a boundary: `login` and `A` end `fix/login-A`, `gin` does not."""
+    head = branch.removesuffix(name)
+    return bool(head) and head != branch and (not head[-1].isalnum() or not name[0].isalnum())
 
 
-def _one(wanted: str, tasks: list[Task], project: str) -> Task | None:
+def _one(name: str, tasks: list[Task], project: str) -> Task | None:
     mine = [t for t in tasks if project and t.project == project] or tasks
     if len(mine) > 1:
         listed = ", ".join(f"{t.id} ({_words(t)})" for t in mine[:MOST_CANDIDATES])
         more = f" and {len(mine) - MOST_CANDIDATES} more" if len(mine) > MOST_CANDIDATES else ""
         raise Mismatch(
-            f"'{wanted[:60]}' could mean {len(mine)} tasks: {listed}{more}.",
+            f"'{name[:60]}' could mean {len(mine)} tasks: {listed}{more}.",
             fix="Use the id.",
             code="ambiguous",
         )
     return mine[0] if mine else None
 
 
-def _newest(wanted: str, tasks: list[Task], project: str) -> Task | None:
+def _newest(name: str, tasks: list[Task], project: str) -> Task | None:
     """The newest task with this branch; ambiguous when several projects have one."""
     last: dict[str, Task] = {}
     for task in tasks:  # newest first
         last.setdefault(task.project, task)
-    return _one(wanted, list(last.values()), project)
+    return _one(name, list(last.values()), project)
 
 
 def _words(task: Task) -> str:
     return task.spec.branch or " ".join(task.title.split())[:40]
 
 
-def _near(context: Context, wanted: str) -> str:
+def _near(context: Context, name: str) -> str:
     query = TaskQuery(team=team_in_view(context), limit=MAX_NEAR)
     known = [t.spec.branch for t in context.store.tasks(query) if t.spec.branch]
-    return nearest(wanted, known) or LIST
+    return nearest(name, known) or LIST

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fleet.domain import causes
-from fleet.domain.causes import Caused, Declared, Effects, Rules
+from fleet.domain.causes import Caused, CauseRules, Declared, Effects
 from fleet.domain.errors import FleetError
 from fleet.operations.shared.choice import choose_for
 
@@ -34,7 +34,7 @@ def decide(
     deep = causes.depth_of(own, depth)
     directories = tuple(dict.fromkeys(d for d in (project, spec.cwd) if d))
     effects = Effects(spec, run, directories, role, deep, traits)
-    rules = Rules(
+    rules = CauseRules(
         lambda: context.world("").settings.max_depth,
         lambda directory: context.offers(context, directory),
         lambda: _declared(context, project),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fleet.domain.choice import Defaults, choose, frozen, waits_for_default
 from fleet.domain.errors import Mismatch, Refused
-from fleet.domain.routes import route_of
 
 if TYPE_CHECKING:
     from fleet.domain.fleet import Agent
@@ -27,12 +26,15 @@ def choose_in(
     against what the asker may cause when the task was added, and is frozen since.
     """
     defaults = Defaults(coder or world.settings.coder, world.settings.model)
-    route = route_of(spec, world.fleet, traits) if traits else None
-    return choose(spec, world.fleet, defaults, route)
+    if not traits:
+        return choose(spec, world.fleet, defaults)
+    from fleet.domain.routes import route_of  # noqa: PLC0415  # start-up time
+
+    return choose(spec, world.fleet, defaults, route_of(spec, world.fleet, traits))
 
 
 def choose_for(world: World[Chosen], task: Task, *, coder: str = "") -> Choice:
-    """As it was decided when the task was added, else as the settings say now.
+    """Who does the task, as it was decided when it was added, else as the settings say now.
 
     `coder` outranks a default of the settings, and nothing that the task itself names. Raise
     `NotFound`, or `Refused` when its program is not trusted.

@@ -24,14 +24,14 @@ def must_be_here(context: Context, run: Run, what: str, command: str) -> None:
     if not _is_elsewhere(context, run.host):
         return
     progress = context.store.progress([run.id]).get(run.id)
-    known = ""
+    printed = ""
     if progress is not None and progress.lines:
         lines = "1 line" if progress.lines == 1 else f"{progress.lines} lines"
-        known = f" It had printed {lines} at {_time(progress.at)}"
-        known += f", the last: {progress.last}" if progress.last else "."
+        printed = f" It had printed {lines} at {_time(progress.at)}"
+        printed += f", the last: {progress.last}" if progress.last else "."
     subject = f"{run.id} {'is' if run.live else 'was'}"
     try:
-        must_be_on(context, run.host, subject, f"and {what} there.{known}", command)
+        must_be_on(context, run.host, subject, f"and {what} there.{printed}", command)
     except Unavailable as error:
         error.about = {**error.about, "run": run.id, "task": run.task}
         raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from fleet.domain.access import LEADS, Permission, allow
 from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import Forbidden
-from fleet.domain.limits import BLANK, Text
+from fleet.domain.limits import BLANK, TextLimit
 from fleet.domain.limits.check import test_of
 from fleet.operations.shared.names import team_in_view
 from fleet.ports import EntryQuery, Put
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PERSON = rf"(?![{BLANK}]*(t-)?[0-9]+(\.[0-9]+)?[{BLANK}]*$)[^\0]*"
 PersonName = Annotated[
     str,
-    Text(
+    TextLimit(
         200,
         some=True,
         pattern=PERSON,
@@ -28,14 +28,14 @@ PersonName = Annotated[
         example="Name a person. A task's id is its agent's.",
     ),
 ]
-Recipient = Annotated[str, Text(200, some=True, what="recipient", example="Name a member.")]
+Recipient = Annotated[str, TextLimit(200, some=True, what="recipient", example="Name a member.")]
 
 
 def the_team(context: Context, team: str, permission: Permission) -> str:
     """The named team, or the actor's own when empty; raise unless the actor may do this there."""
-    wanted = team.strip() or context.actor.team
-    allow(context.actor, permission, team=wanted)
-    return wanted
+    name = team.strip() or context.actor.team
+    allow(context.actor, permission, team=name)
+    return name
 
 
 def must_be_self(context: Context, name: str) -> None:
@@ -48,10 +48,12 @@ def must_be_self(context: Context, name: str) -> None:
         )
 
 
-def must_own(context: Context, owner: str) -> None:
+def must_own(context: Context, owner: str, what: str) -> None:
     """Raise unless the actor is the owner or leads the team."""
     if owner != context.actor.name and context.actor.role not in LEADS:
-        raise Forbidden(f"It belongs to {owner[:60]}.", fix="Ask a team-lead.")
+        raise Forbidden(
+            f"{what} belongs to {owner[:60]}, not to {context.actor.name}.", fix="Ask a team-lead."
+        )
 
 
 def a_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""From a name in a request to the task, run or question that it means."""
+"""Finds the task, run or question that a name in a request means."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 LIST = "`fleet tasks --all` lists them."
 MAX_ROWS = 10_000  # rows in one reply
 PAGE = 200  # rows in one reply of a server; a client asks again for more
-_TASK = re.compile(r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?")
-_MESSAGE = re.compile(r"m-[0-9]{1,18}")
+_TASK = r"(?:t-)?([0-9]{1,18})(?:\.([0-9]{1,9}))?"
+_MESSAGE = r"m-[0-9]{1,18}"
 
 
 def is_task_name(name: str) -> bool:
     """Whether the name means a task, even if a branch has the same name."""
-    return _TASK.fullmatch(name) is not None
+    return re.fullmatch(_TASK, name) is not None
 
 
 def the_task(context: Context, name: str, permission: Permission) -> Task:
-    """By id (`t-31`, `31`), one of its runs (`t-31.2`) or its branch; empty: the actor's own."""
-    wanted = name.strip() or context.actor.task
-    if not wanted:
+    """The task with this id (`t-31`, `31`), run (`t-31.2`) or branch; empty: the actor's own."""
+    task_id = name.strip() or context.actor.task
+    if not task_id:
         raise NotFound("No task was named.", fix=LIST)
-    match = _TASK.fullmatch(wanted)
+    match = re.fullmatch(_TASK, task_id)
     if match is None:
         from fleet.operations.shared.branch_names import resolve  # noqa: PLC0415  # it needs this module
 
-        return resolve(context, wanted, permission, project=context.project)
+        return resolve(context, task_id, permission, project=context.project)
     task = task_in_view(context, f"t-{int(match[1])}")
     if task is None:
-        raise NotFound(f"There is no task '{wanted[:60]}'.", fix=LIST)
+        raise NotFound(f"There is no task '{task_id[:60]}'.", fix=LIST)
     allow(context.actor, permission)
     if match[2]:
         _numbered(context, task, int(match[2]))
@@ -54,9 +54,9 @@ def task_in_view(context: Context, task_id: str) -> Task | None:
 
 
 def the_run(context: Context, name: str, permission: Permission) -> Run:
-    """By id (`t-31.2`), or the newest of the task."""
+    """The run with this id (`t-31.2`), or the newest run of the task."""
     task = the_task(context, name, permission)
-    match = _TASK.fullmatch(name.strip())
+    match = re.fullmatch(_TASK, name.strip())
     if match and match[2]:
         return _numbered(context, task, int(match[2]))
     if not task.run_id:
@@ -76,9 +76,9 @@ def _numbered(context: Context, task: Task, number: int) -> Run:
 
 
 def the_question(context: Context, name: str, permission: Permission) -> Message:
-    """By id (`m-7`), or the one open question of a task."""
+    """The question with this id (`m-7`), or the one open question of a task."""
     name = name.strip()
-    if _MESSAGE.fullmatch(name):
+    if re.fullmatch(_MESSAGE, name):
         question = message_on_task(context, name)
         if question is None:
             raise NotFound(f"There is no question '{name}'.", fix="`fleet questions` lists them.")

@@ -7,37 +7,40 @@ import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fleet.domain.errors import BadInput
+from fleet.domain.limits.check import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LARGEST = 1 << 63  # integers in a store have 64 bits
+LARGEST_INTEGER = 1 << 63  # integers in a store have 64 bits
 MAX_JSON = 100_000  # characters of an object that we only pass on
-DEEPEST = 32  # levels of nested lists and objects
+DEEPEST_NESTING = 32  # levels of nested lists and objects
 
 
 def check_plain(value: object) -> None:
     """Raise `BadInput` for what a store cannot keep: NUL, lone surrogates, huge numbers."""
     level = [value]
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST_NESTING):
         if not level:
             return
         level = [inner for outer in level for inner in _inside(outer)]
     raise BadInput(
-        f"The JSON is nested more than {DEEPEST} levels deep.", fix="Flatten it.", code="too_deep"
+        f"The JSON is nested more than {DEEPEST_NESTING} levels deep.",
+        fix="Flatten it.",
+        code="too_deep",
     )
 
 
 def _inside(value: object) -> Iterable[object]:
     if isinstance(value, str):
-        if "\0" in value or not _is_text(value):
+        if not is_text(value):
             raise BadInput(
                 "The request contains text that is not valid.",
                 fix="Send UTF-8 without NUL bytes.",
                 code="not_text",
             )
     elif isinstance(value, int):
-        if not -LARGEST <= value < LARGEST:
+        if not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
             raise BadInput(
                 "A number in the request is too large.",
                 fix="Numbers may have at most 64 bits.",
@@ -48,16 +51,6 @@ def _inside(value: object) -> Iterable[object]:
     elif isinstance(value, (list, tuple)):
         return value
     return ()
-
-
-def _is_text(value: str) -> bool:
-    if value.isascii():
-        return True
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def json_object(what: str, text: str, *, example: str) -> dict[str, Any]:

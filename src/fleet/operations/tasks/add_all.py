@@ -10,9 +10,9 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import FleetError, Mismatch, NotFound, Refused, nearest
 from fleet.domain.event import Kind
-from fleet.domain.limits import BLANK, Items, Name, Text
+from fleet.domain.limits import BLANK, Items, Name, TextLimit
 from fleet.domain.record_json import dumps
-from fleet.domain.task import Directory, Spec, Task, find_circle
+from fleet.domain.task import Directory, Spec, Task, find_circle, need_of
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import new_entry
 from fleet.operations.tasks.change import AddTask, JoinName, Needs, Prompt, Title, draft_task
@@ -21,7 +21,7 @@ from fleet.operations.tasks.rows import TaskRow, rows
 from fleet.ports import Put
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fleet.domain.entry import Entry
     from fleet.operations.catalogue import Context
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PlanName = Annotated[
     str,
-    Text(
+    TextLimit(
         100,
         pattern=rf"(?!(t-)?[0-9]+(\.[0-9]+)?$)[^\u0000-\u001f{BLANK},]*",
         what="name for a task",
@@ -105,7 +105,7 @@ def check_plan(planned: Sequence[PlannedTask]) -> dict[str, int]:
 
 def _check_waits(planned: Sequence[PlannedTask], by_name: Mapping[str, int]) -> None:
     """A task waits for its children, too: one that waits for its parent would never start."""
-    needs: list[list[int]] = [[by_name[a] for a in t.after if a in by_name] for t in planned]
+    needs = [[by_name[a] for a in _needs(t, by_name) if a in by_name] for t in planned]
     for n, task in enumerate(planned):
         parent = by_name.get(task.parent)
         if parent is None:
@@ -151,7 +151,7 @@ def _draft(
         task.prompt,
         task.project,
         task.spec,
-        tuple(name for name in task.after if name not in by_name),
+        tuple(n for n in task.after if n not in by_name and need_of(n)[0] not in by_name),
         "" if task.parent in by_name else task.parent,
         task.join,
         task.team,
@@ -159,7 +159,7 @@ def _draft(
     try:
         return draft_task(context, request)
     except NotFound as error:
-        slips = (nearest(name, by_name) for name in (*request.after, request.parent))
+        slips = (nearest(name, by_name) for name in (*_needs(task, by_name), request.parent))
         error.fix = next(filter(None, slips), error.fix)
         raise _about(n, error) from None
     except FleetError as error:
@@ -172,9 +172,24 @@ def _about(n: int, error: FleetError) -> FleetError:
 
 
 def _linked(draft: Task, task_id: str, task: PlannedTask, known: Mapping[str, str]) -> Task:
-    after = (*draft.after, *(known[name] for name in task.after if name in known))
-    parent = known.get(task.parent, draft.parent)
-    return replace(draft, id=task_id, after=tuple(dict.fromkeys(after)), parent=parent)
+    needs = dict.fromkeys(draft.after, False) | dict.fromkeys(draft.after_landed, True)
+    needs |= {known[name]: landed for name, landed in _needs(task, known).items() if name in known}
+    return replace(
+        draft,
+        id=task_id,
+        after=tuple(needs),
+        after_landed=tuple(need for need, landed in needs.items() if landed),
+        parent=known.get(task.parent, draft.parent),
+    )
+
+
+def _needs(task: PlannedTask, names: Collection[str]) -> dict[str, bool]:
+    """What it waits for, and whether its work must have landed; a name may end like that itself."""
+    needs: dict[str, bool] = {}
+    for written in task.after:
+        name, landed = (written, False) if written in names else need_of(written)
+        needs[name] = needs.get(name, False) or landed
+    return needs
 
 
 def _parents(context: Context, drafts: Sequence[Task]) -> list[Change]:

@@ -10,9 +10,9 @@ from fleet.domain import task as rules
 from fleet.domain.access import SUPERVISOR, Permission, allow
 from fleet.domain.causes import is_held, let_run
 from fleet.domain.data import dataclass
-from fleet.domain.errors import FleetError, Refused, Unavailable
+from fleet.domain.errors import FleetError, Mismatch, Refused, Unavailable
 from fleet.domain.event import Kind
-from fleet.domain.limits import Items, Name, OneOf, Text
+from fleet.domain.limits import Items, Name, OneOf, TextLimit
 from fleet.domain.message import Message, MessageKind, MessageState, delivered
 from fleet.domain.routes import Traits
 from fleet.domain.run import RunState, Wanted
@@ -24,7 +24,7 @@ from fleet.operations.shared.choice import checked_choice, choose_for
 from fleet.operations.shared.names import the_task
 from fleet.operations.tasks.assign import must_be_theirs
 from fleet.operations.tasks.commit import children, decided, write_task
-from fleet.operations.tasks.dependencies import needed
+from fleet.operations.tasks.dependencies import needs_of
 from fleet.operations.tasks.rows import TaskRow, rows
 from fleet.ports import Put, Same
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from fleet.ports import Change
 
 MOST_TITLE, MOST_PROMPT = 200, 1_000_000
-LANDED = ":landed"  # after a task's name: its work must be on its branch first
 
 Title = Annotated[
-    str, Text(MOST_TITLE, some=True, what="title", example="Say what is to be done: Fix the login")
+    str,
+    TextLimit(MOST_TITLE, some=True, what="title", example="Say what is to be done: Fix the login"),
 ]
-Prompt = Annotated[str, Text(MOST_PROMPT, what="prompt")]
+Prompt = Annotated[str, TextLimit(MOST_PROMPT, what="prompt")]
 JoinName = Annotated[str, OneOf(("", *Join), "way to join child tasks")]
-Reason = Annotated[str, Text(2000, what="reason")]
-SomeReason = Annotated[str, Text(2000, some=True, what="reason")]
+Reason = Annotated[str, TextLimit(2000, what="reason")]
+SomeReason = Annotated[str, TextLimit(2000, some=True, what="reason")]
 Needs = Annotated[
     tuple[str, ...], Items(1000, example="Group some of the tasks under one parent task.")
 ]
@@ -121,11 +121,9 @@ def draft_task(context: Context, request: AddTask, *, role: str = "", depth: int
         depth=depth,
         traits=traits,
     )
+    _check_place(request.spec)
     choice = checked_choice(request.spec, context.world(project), traits)
-    needs = [
-        (needed(context, n.removesuffix(LANDED)).id, n.endswith(LANDED)) for n in request.after
-    ]
-    after = tuple(dict.fromkeys(need for need, _ in needs))
+    needs = needs_of(context, request.after)
     parent, join = _parent(context, request.parent), Join(request.join) if request.join else None
     return Task(
         id="",
@@ -138,8 +136,8 @@ def draft_task(context: Context, request: AddTask, *, role: str = "", depth: int
         created_at=context.store.now(),
         team=team,
         spec=_at_hand(context, request.spec),
-        after=after,
-        after_landed=tuple(dict.fromkeys(need for need, landed in needs if landed)),
+        after=tuple(needs),
+        after_landed=tuple(need for need, landed in needs.items() if landed),
         parent=parent,
         join=join,
         depth=depth,
@@ -148,6 +146,14 @@ def draft_task(context: Context, request: AddTask, *, role: str = "", depth: int
         choice=choice,
         caused_by=caused.by,
     )
+
+
+def _check_place(spec: Spec) -> None:
+    if spec.in_place and (spec.base or spec.branch):
+        raise Mismatch(
+            "A task that works in place has no branch of its own.",
+            fix="Leave out --in-place, or --base and --branch.",
+        )
 
 
 def _at_hand(context: Context, spec: Spec) -> Spec:
@@ -225,7 +231,7 @@ def close(context: Context, request: CloseTask) -> TaskRow:
 
 
 def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
-    """Its own agent says that it is done; the task is settled when the run has ended."""
+    """Note that the task's own agent says that it is done; it is settled when the run has ended."""
     event = context.event(Kind.RUN_CLOSED, task.id, why=why)
     context.commit([Put(replace(run, closed=why)), Same(task)], event)
     return rows(context, [task])[0]
@@ -308,21 +314,13 @@ def _must_be_going(task: Task) -> None:
 
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False, shown_by="task.show"
-    ),
+    Operation("task.add", AddTask, _P.ADD, add, "Queue a task.", idempotent=False,
+              shown_by="task.show"),
     Operation("task.cancel", CancelTask, _P.ASSIGN, cancel, "Cancel a task.", at_host=True),
     Operation("task.retry", RetryTask, _P.ASSIGN, retry, "Queue an ended task again."),
-    Operation(
-        "task.close",
-        CloseTask,
-        _P.COMPLETE,
-        close,
-        "Close a task: mark it as done.",
-        at_host=True,
-    ),
+    Operation("task.close", CloseTask, _P.COMPLETE, close, "Close a task: mark it as done.",
+              at_host=True),
     Operation("task.pause", PauseTask, _P.ASSIGN, pause, "Keep a task from starting."),
-    Operation(
-        "task.resume", ResumeTask, _P.ASSIGN, resume, "Let a paused or postponed task start."
-    ),
-)
+    Operation("task.resume", ResumeTask, _P.ASSIGN, resume,
+              "Let a paused or postponed task start."),
+)  # fmt: skip

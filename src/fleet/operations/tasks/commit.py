@@ -49,7 +49,7 @@ def decided(task: Task) -> Iterator[None]:
 
 
 def children(store: Store, task: Task) -> list[Task]:
-    """Its children, oldest first."""
+    """The task's children, oldest first."""
     if task.join is None:
         return []
     return store.tasks(TaskQuery(parent=task.id, limit=MAX_CHILDREN, oldest_first=True))

@@ -10,7 +10,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.task import Task, TaskState
+from fleet.domain.task import Task, TaskState, need_of
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import LIST, the_task
 from fleet.operations.tasks.commit import write_task
@@ -18,11 +18,15 @@ from fleet.operations.tasks.rows import TaskRow, rows
 from fleet.ports import Same
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from fleet.operations.catalogue import Context
 
 
 @dataclass(frozen=True, slots=True)
 class AddDependency(Request[TaskRow]):
+    """`needs`: a task; `t-3:landed`: until the work of t-3 has landed."""
+
     task: str
     needs: str
 
@@ -49,14 +53,27 @@ def needed(context: Context, name: str) -> Task:
     return need
 
 
+def needs_of(
+    context: Context, names: Iterable[str], known: Collection[str] = ()
+) -> dict[str, bool]:
+    """The ids of these tasks, and whether their work must have landed first; those `known` are ids."""
+    needs: dict[str, bool] = {}
+    for name, landed in map(need_of, names):
+        need = name if name in known else needed(context, name).id
+        needs[need] = needs.get(need, False) or landed
+    return needs
+
+
 def depend(context: Context, request: AddDependency) -> TaskRow:
     task = _waiting(context, request.task)
-    need = needed(context, request.needs)
-    if need.id in task.after:
+    ((need, landed),) = needs_of(context, [request.needs]).items()
+    changed, seen = with_need(context, task, need)
+    if landed and need not in task.after_landed:
+        changed = replace(changed, after_landed=(*task.after_landed, need))
+    if changed == task:
         return rows(context, [task])[0]
-    changed, seen = with_need(context, task, need.id)
     same = [Same(t) for t in seen]  # else two commits at once could make a circle
-    return write_task(context, changed, Kind.TASK_NEEDS, same, needs=need.id)
+    return write_task(context, changed, Kind.TASK_NEEDS, same, needs=need)
 
 
 def with_need(context: Context, task: Task, need: str) -> tuple[Task, list[Task]]:
@@ -85,11 +102,15 @@ def with_need(context: Context, task: Task, need: str) -> tuple[Task, list[Task]
 
 def independ(context: Context, request: RemoveDependency) -> TaskRow:
     task = the_task(context, request.task, Permission.ASSIGN)
-    needs = the_task(context, request.needs, Permission.READ).id
+    needs = the_task(context, need_of(request.needs)[0], Permission.READ).id
     if needs not in task.after:
         fix = f"It waits for {', '.join(task.after)}." if task.after else "It waits for nothing."
         raise Refused(f"{task.id} does not wait for {needs}.", fix=fix, code="no_dependency")
-    changed = replace(task, after=tuple(n for n in task.after if n != needs))
+    changed = replace(
+        task,
+        after=tuple(n for n in task.after if n != needs),
+        after_landed=tuple(n for n in task.after_landed if n != needs),
+    )
     return write_task(context, changed, Kind.TASK_NEEDS_NOT, needs=needs)
 
 
@@ -104,14 +125,8 @@ def _waiting(context: Context, name: str) -> Task:
 
 
 OPERATIONS = (
-    Operation(
-        "task.depend", AddDependency, Permission.ASSIGN, depend, "Make a task wait for another."
-    ),
-    Operation(
-        "task.independ",
-        RemoveDependency,
-        Permission.ASSIGN,
-        independ,
-        "Stop a task from waiting for another.",
-    ),
-)
+    Operation("task.depend", AddDependency, Permission.ASSIGN, depend,
+              "Make a task wait for another."),
+    Operation("task.independ", RemoveDependency, Permission.ASSIGN, independ,
+              "Stop a task from waiting for another."),
+)  # fmt: skip

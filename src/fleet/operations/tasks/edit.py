@@ -10,7 +10,7 @@ from fleet.domain.causes import reworded
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Text
+from fleet.domain.limits import TextLimit
 from fleet.domain.routes import Traits
 from fleet.domain.task import Base, Budget, Count, Labels, Option, Priority, Seconds, TaskState
 from fleet.operations.catalogue import Operation, Request
@@ -19,7 +19,7 @@ from fleet.operations.shared.choice import checked_choice
 from fleet.operations.shared.names import the_task
 from fleet.operations.tasks.change import Needs, Prompt, Title
 from fleet.operations.tasks.commit import write_task
-from fleet.operations.tasks.dependencies import needed, with_need
+from fleet.operations.tasks.dependencies import needs_of, with_need
 from fleet.operations.tasks.rows import TaskRow, rows
 from fleet.ports import Same
 
@@ -43,7 +43,7 @@ class EditTask(Request[TaskRow]):
 
     A live run keeps the prompt it was given; the next one is told the new prompt. With another
     agent the coder is that agent's, and with another agent or coder so is the model, unless the
-    request names them. `after`: all the tasks that it waits for.
+    request names them. `after`: all the tasks that it waits for, as in `task.add`.
     """
 
     task: str
@@ -54,7 +54,7 @@ class EditTask(Request[TaskRow]):
     coder: Option | None = None
     model: Option | None = None
     base: Base | None = None
-    gate: Annotated[str, Text(10_000)] | None = None
+    gate: Annotated[str, TextLimit(10_000)] | None = None
     after: Needs | None = None
     labels: Labels | None = None
     attempts: Count | None = None
@@ -83,7 +83,7 @@ def edit(context: Context, request: EditTask) -> TaskRow:
 
 def _value(task: Task, name: str) -> object:
     if name in OF_TASK:
-        return getattr(task, name)
+        return task.needs if name == "after" else getattr(task, name)
     return getattr(task.spec.limits if name in OF_LIMITS else task.spec, name)
 
 
@@ -91,11 +91,12 @@ def _after(context: Context, task: Task, names: tuple[str, ...] | None) -> tuple
     """Waiting for these tasks and no others, and what must still be so when that is written."""
     if names is None:
         return task, []
-    before = {need: need for need in task.after}
-    wanted = [n if n in before else needed(context, n).id for n in names]
-    changed = replace(task, after=tuple(n for n in task.after if n in wanted))
+    wanted = needs_of(context, names, known=task.after)
+    after = tuple(need for need in task.after if need in wanted)
+    landed = tuple(need for need, landed in wanted.items() if landed)
+    changed = replace(task, after=after, after_landed=landed)
     same: dict[str, Same] = {}
-    for need in dict.fromkeys(wanted):
+    for need in wanted:
         changed, seen = with_need(context, changed, need)
         same |= {t.id: Same(t) for t in seen}
     return changed, list(same.values())
@@ -106,8 +107,8 @@ def _edited(task: Task, request: EditTask) -> Task:
         task = replace(task, title=" ".join(request.title.split()))
     if request.prompt is not None:
         task = replace(task, prompt=request.prompt)
-    wanted = {n: getattr(request, n) for n in FIELDS if n not in OF_TASK}
-    given = {name: value for name, value in wanted.items() if value is not None}
+    values = {n: getattr(request, n) for n in FIELDS if n not in OF_TASK}
+    given = {name: value for name, value in values.items() if value is not None}
     given |= _of_agent(task, given)
     limits = {name: given.pop(name) for name in OF_LIMITS if name in given}
     spec = replace(task.spec, **given, limits=replace(task.spec.limits, **limits))
@@ -117,8 +118,10 @@ def _edited(task: Task, request: EditTask) -> Task:
 def _of_agent(task: Task, given: dict[str, Any]) -> dict[str, str]:
     """The coder and model that go with another agent or coder, where they are not given."""
     other = {n for n in ("agent", "coder") if n in given and given[n] != getattr(task.spec, n)}
-    left = ({"coder", "model"} if "agent" in other else {"model"} if other else set()) - set(given)
-    return dict.fromkeys(left, "")
+    cleared = ({"coder", "model"} if "agent" in other else {"model"} if other else set()) - set(
+        given
+    )
+    return dict.fromkeys(cleared, "")
 
 
 def _check_possible(context: Context, task: Task, what: Collection[str]) -> None:

@@ -59,8 +59,8 @@ def fork(context: Context, request: ForkAgent) -> ForkRow:
         source.spec, agent=run.choice.agent, coder=run.choice.coder, model=run.choice.model,
         branch=request.branch, mode=Mode.TERMINAL, assignee="",
     )  # fmt: skip
-    wanted = AddTask(title, prompt, source.project, spec, team=source.team)
-    task = new_task(context, wanted)  # raises what is wrong before the worktree is looked at
+    order = AddTask(title, prompt, source.project, spec, team=source.team)
+    task = new_task(context, order)  # raises what is wrong before the worktree is looked at
     base, uncommitted = context.trees().work(source)
     tally = replace(task.tally, checkpoint=Checkpoint(session=session, fork=True))
     task = replace(task, spec=replace(task.spec, base=base), tally=tally)
@@ -78,9 +78,10 @@ def _session(context: Context, source: Task, run: Run) -> str:
             code="elsewhere",
         )
     if not agents.forks(coder, source.project):
+        branch = (run.workspace.branch if run.workspace else "") or "HEAD"
         raise Refused(
             f"Fleet cannot continue a copy of a conversation of {coder}.",
-            fix=f"Start a new agent from its branch: fleet create BRANCH --base $(git -C $(fleet cd {source.id}) rev-parse HEAD)",
+            fix=f"Start a new agent from its branch: fleet create BRANCH --base {branch}",
             code="cannot_fork",
         )
     terminal = source.spec.mode == Mode.TERMINAL
@@ -101,6 +102,6 @@ def _session(context: Context, source: Task, run: Run) -> str:
 OPERATIONS = (
     Operation(
         "agent.fork", ForkAgent, Permission.SPAWN, fork,
-        "Continue an agent's conversation with a second agent.", idempotent=False,
+        "Continue an agent's conversation with a second agent.", idempotent=False, outside=True,
     ),
 )  # fmt: skip

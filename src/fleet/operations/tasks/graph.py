@@ -8,6 +8,7 @@ from fleet.domain.access import Permission
 from fleet.domain.data import dataclass
 from fleet.domain.limits import Items, Name, Rows
 from fleet.domain.task import (
+    LANDED,
     Directory,
     Spec,  # imported at run time: a client reads the types of a reply
     TaskState,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 class TaskNode:
     """`after`: the tasks that it waits for, or waited for; `unmet`: those that are not done.
 
+    `needs`: the tasks `after`, as one writes them: `t-3:landed` until the work of t-3 has landed.
     `prompt` and `spec` are there if they were asked for.
     """
 
@@ -36,6 +38,7 @@ class TaskNode:
     unmet: tuple[str, ...] = ()
     prompt: str = ""
     spec: Spec = Spec()  # frozen
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,11 @@ class GraphTasks(Request[tuple[TaskNode, ...]]):
 
 def graph(context: Context, request: GraphTasks) -> tuple[TaskNode, ...]:
     if request.tasks:
-        known = (task_in_view(context, name) for name in request.tasks)
-        tasks = [task for task in known if task is not None]
+        named = (task_in_view(context, name) for name in request.tasks)
+        tasks = [task for task in named if task is not None]
         listed = rows(context, tasks)
     else:
-        wanted = ListTasks(
+        query = ListTasks(
             request.project,
             request.team,
             request.all,
@@ -69,11 +72,12 @@ def graph(context: Context, request: GraphTasks) -> tuple[TaskNode, ...]:
             request.before,
             request.limit,
         )
-        listed = list(list_tasks(context, wanted))
+        listed = list(list_tasks(context, query))
         by_id = context.store.tasks_by_id([row.id for row in listed])
         tasks = [by_id[row.id] for row in listed]
     needs = context.store.tasks_by_id(sorted({need for task in tasks for need in task.after}))
     done = {need.id for need in needs.values() if need.state is TaskState.DONE}
+    done |= {f"{need.id}{LANDED}" for need in needs.values() if need.tally.landed}
     return tuple(
         TaskNode(
             task.id,
@@ -81,8 +85,10 @@ def graph(context: Context, request: GraphTasks) -> tuple[TaskNode, ...]:
             task.parent,
             str(task.join or ""),
             task.after,
-            tuple(need for need in task.after if need not in done),
-            *((task.prompt, task.spec) if request.whole else ()),
+            tuple(n for n, need in zip(task.after, task.needs, strict=True) if need not in done),
+            task.prompt if request.whole else "",
+            task.spec if request.whole else Spec(),
+            task.needs,
         )
         for task, row in zip(tasks, listed, strict=True)
     )

@@ -9,10 +9,11 @@ from fleet.domain.causes import check_may_allow
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Items, Text
+from fleet.domain.limits import Items, TextLimit
 from fleet.domain.task import Mode
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.causes import own_task
+from fleet.operations.shared.elsewhere import must_be_here
 from fleet.operations.shared.names import PAGE, team_in_view, the_run, the_task
 from fleet.ports import Subject
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class SightRow:
     """`doing`: such as working, waiting or permission; `by`: the evidence for it.
 
-    `asks`: what it asks a person's leave for. `cpu`: percent of one core; `memory`: bytes.
+    `asks`: what it asks permission for. `cpu`: percent of one core; `memory`: bytes.
     """
 
     task: str
@@ -40,14 +41,18 @@ class SightRow:
 
 @dataclass(frozen=True, slots=True)
 class LookAtAgents(Request[tuple[SightRow, ...]]):
-    """`tasks`: only these; empty: every live run that the caller sees."""
+    """`tasks`: only these; empty: every live run that the caller sees.
+
+    `there`: of one task, whose host is asked if it is another one. Else only this host's are known.
+    """
 
     tasks: Annotated[tuple[str, ...], Items(PAGE)] = ()
+    there: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PermitRow:
-    """`asks`: what it asked leave for, and `allowed` is the answer."""
+    """`asks`: what it asked permission for, and `allowed` is the answer."""
 
     task: str
     run: str
@@ -65,13 +70,15 @@ class PermitRun(Request[PermitRow]):
 
     task: str
     allow: bool
-    asks: Annotated[str, Text(500, what="request")] = ""
+    asks: Annotated[str, TextLimit(500, what="request")] = ""
 
 
 def look(context: Context, request: LookAtAgents) -> tuple[SightRow, ...]:
     agents, store, team = context.agents(), context.store, team_in_view(context)
-    wanted = {the_task(context, name, Permission.READ).id for name in request.tasks}
-    runs = [r for r in store.live_runs() if not wanted or r.task in wanted]
+    ids = {the_task(context, name, Permission.READ).id for name in request.tasks}
+    runs = [r for r in store.live_runs() if not ids or r.task in ids]
+    if request.there and len(runs) == len(ids) == 1:
+        must_be_here(context, runs[0], "what it does is seen", f"fleet explain {runs[0].task}")
     tasks = store.tasks_by_id([run.task for run in runs])
     subjects = [
         Subject(r.id, r.choice.coder, task.project, _in_terminal(task.spec.mode), r.host == agents.host, live=True)
@@ -116,12 +123,8 @@ def permit(context: Context, request: PermitRun) -> PermitRow:
 
 
 OPERATIONS = (
-    Operation(
-        "agent.look", LookAtAgents, Permission.READ, look, "Show what the agents are doing.",
-        outside=True,
-    ),
-    Operation(
-        "run.permit", PermitRun, Permission.ANSWER, permit,
-        "Allow or refuse what an agent asks for.", idempotent=False, outside=True,
-    ),
+    Operation("agent.look", LookAtAgents, Permission.READ, look, "Show what the agents are doing.",
+              outside=True),
+    Operation("run.permit", PermitRun, Permission.ANSWER, permit,
+              "Allow or refuse what an agent asks for.", idempotent=False, outside=True),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from fleet.domain.choice import DEFAULT, frozen
 from fleet.domain.data import dataclass
 from fleet.domain.run import Choice, RunState
 from fleet.domain.schedule import waits
+from fleet.domain.spending.budget import DOLLAR, granted
 from fleet.domain.task import ENDED, TaskState
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
 
+OPEN, DONE = TaskState.OPEN, TaskState.DONE  # named once: a lookup costs as much as a call
 STATUS_BY_REASON = {  # the status of an open task by the reason why it waits; the first reason counts
     "asking": "asking",
     "paused": "paused",
@@ -60,7 +62,8 @@ class RunNow:
     """The newest run of a task, as a list shows it.
 
     `setup`: the set-up command that its workspace is at, since `heard_at`. `added`, `removed`: lines
-    that its task has changed, known when the run has succeeded.
+    that its task has changed, known when the run has succeeded. `node`: serves its model. `window`:
+    how many tokens its context holds, of which `usage.context` are in use.
     """
 
     id: str
@@ -75,6 +78,8 @@ class RunNow:
     branch: str = ""
     added: int | None = None
     removed: int | None = None
+    node: str = ""
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,10 @@ class TaskRow:
 
     `landing`: the id of its landing, until it has landed. `landed`: the commit it landed with.
     `uncommitted`: of one that is done, how many changed files its agent left that no commit has.
-    `route`: the rule of fleet.yaml that chose its agent and model.
+    `route`: the rule of fleet.yaml that chose its agent and model. `parent`: the task that it is a
+    part of. `waits_for`: the tasks it runs after that are not done. `spent`, of `budget`: what all
+    its runs have cost, of a task with a budget of its own; in millionths of a dollar. `paused`: no
+    further run of it starts; a run that goes on is let go on.
     """
 
     id: str
@@ -105,6 +113,11 @@ class TaskRow:
     landed: str = ""
     uncommitted: int = 0
     route: str = ""
+    parent: str = ""
+    waits_for: tuple[str, ...] = ()
+    spent: int = 0
+    budget: int = 0
+    paused: bool = False
 
 
 def rows(
@@ -124,23 +137,33 @@ def rows(
     made = []
     for task in tasks:
         wanted = [needs[n] for n in task.after if n in needs]
-        reasons = waits(task, wanted, asking.get(task.id, []), now=now)
+        reasons = waits(task, wanted, asking.get(task.id, ()), now=now)
         run = runs.get(task.run_id)
-        made.append(_row(task, reasons, run, progress.get(task.run_id)))
+        undone: tuple[str, ...] = ()
+        if wanted and task.state not in ENDED:
+            undone = tuple(n.id for n in wanted if n.state != DONE)
+        made.append(_row(task, reasons, run, progress.get(task.run_id), undone))
     return made
 
 
 def _open_questions(store: Store, tasks: Sequence[Task]) -> dict[str, list[Message]]:
     by_task: dict[str, list[Message]] = {}
-    for question in store.open_questions([t.id for t in tasks if t.state not in ENDED]):
+    for question in store.open_questions([t.id for t in tasks if t.state is OPEN]):
         by_task.setdefault(question.task, []).append(question)
     return by_task
 
 
 def _row(
-    task: Task, reasons: Sequence[Wait], run: Run | None, progress: Progress | None
+    task: Task,
+    reasons: Sequence[Wait],
+    run: Run | None,
+    progress: Progress | None,
+    waits_for: tuple[str, ...],
 ) -> TaskRow:
     spec, who = task.spec, _who(task, run)
+    named = (("agent", spec.agent), ("coder", spec.coder), ("model", spec.model))
+    own = spec.limits.budget
+    budget = granted(own, own, task.tally.grants).cost if own.cost else 0
     return TaskRow(
         id=task.id,
         title=task.title,
@@ -152,7 +175,7 @@ def _row(
         agent=who.agent,
         coder=who.coder,
         model=who.model,
-        given=tuple(n for n in ("agent", "coder", "model") if getattr(spec, n)),
+        given=tuple([name for name, value in named if value]),
         project=task.project,
         cwd=spec.cwd,
         created_at=task.created_at,
@@ -161,12 +184,22 @@ def _row(
         landed=task.tally.landed,
         uncommitted=task.uncommitted,
         route=who.route,
+        parent=task.parent,
+        waits_for=waits_for,
+        spent=_spent(task, run, progress) if budget else 0,
+        budget=budget,
+        paused=task.paused,
     )
+
+
+def _spent(task: Task, run: Run | None, progress: Progress | None) -> int:
+    running = progress.usage.usd if progress is not None and run is not None and run.live else 0.0
+    return round((task.tally.spent.usd + running) * DOLLAR)
 
 
 def _who(task: Task, run: Run | None) -> Choice:
     """Who does the task or did it last; `default` where that is decided when it starts."""
-    if run is not None and task.state is not TaskState.OPEN:
+    if run is not None and task.state is not OPEN:
         return run.choice
     if (choice := frozen(task)) is not None:
         return choice
@@ -175,18 +208,19 @@ def _who(task: Task, run: Run | None) -> Choice:
 
 
 def _status(task: Task, reasons: Sequence[Wait], run: Run | None) -> str:
-    if task.state is TaskState.RUNNING:
+    state = task.state
+    if state is OPEN:
+        return _status_of_open(reasons) if reasons else "ready"
+    if state is TaskState.RUNNING:
         if run is not None and run.wanted:
             return "stopping"
         return "starting" if run is not None and run.state is RunState.CLAIMED else "running"
-    if task.state is TaskState.DONE and (task.tally.landing or task.tally.landed):
+    if state is DONE and (task.tally.landing or task.tally.landed):
         return "landing" if task.tally.landing else "landed"
-    if task.state is TaskState.DONE and task.tally.beaten:
-        return "beaten"
-    if task.state is not TaskState.OPEN:
-        return str(task.state)
-    if not reasons:
-        return "ready"
+    return "beaten" if state is DONE and task.tally.beaten else str(state)
+
+
+def _status_of_open(reasons: Sequence[Wait]) -> str:
     codes = {w.code for w in reasons}
     return next((status for code, status in STATUS_BY_REASON.items() if code in codes), "ready")
 
@@ -207,11 +241,13 @@ def _run_now(run: Run, progress: Progress | None) -> RunNow:
         branch=run.workspace.branch if run.workspace else "",
         added=ended.checkpoint.added if ended and ended.checkpoint else None,
         removed=ended.checkpoint.removed if ended and ended.checkpoint else None,
+        node=run.choice.node,
+        window=heard.window if heard else 0,
     )
 
 
 def usage_row(usage: Usage | None) -> UsageRow:
     if usage is None:
         return UsageRow()
-    cost = round(usage.usd * 1_000_000)
+    cost = round(usage.usd * DOLLAR)
     return UsageRow(usage.input, usage.output, usage.cached, usage.context, cost, usage.estimated)

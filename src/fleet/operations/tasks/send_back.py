@@ -12,7 +12,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import Forbidden, Mismatch, Refused
 from fleet.domain.event import Kind
 from fleet.domain.landing.landing import LandingState
-from fleet.domain.limits import Text
+from fleet.domain.limits import TextLimit
 from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.causes import cause_of, may_speak
@@ -37,14 +37,14 @@ class SendBack(Request[TaskRow]):
     """
 
     task: str
-    text: Annotated[str, Text(MAX_CHARACTERS, what="text")] = ""
+    text: Annotated[str, TextLimit(MAX_CHARACTERS, what="text")] = ""
 
 
 def send_back(context: Context, request: SendBack) -> TaskRow:
     task = the_task(context, request.task, Permission.MERGE)
     if not may_speak(context, task):
         raise Forbidden(
-            f"The coder of {task.id} executes what it is sent as a program.",
+            f"The coder of {task.id} executes its messages as a program.",
             fix="Ask a coordinator to send it back.",
         )
     if task.tally.landed:
@@ -104,7 +104,7 @@ def where(remark: Message) -> str:
 
 
 def _landing(context: Context, task: Task) -> list[Change]:
-    """Its landing waits until the agent is done again."""
+    """Have the task's landing wait until the agent is done again."""
     if not task.tally.landing:
         return []
     landing = context.store.landing(task.tally.landing)

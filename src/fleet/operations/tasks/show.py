@@ -11,11 +11,11 @@ from fleet.domain.addressing import may_read
 from fleet.domain.choice import model_slots, no_program, program_owner
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Refused
-from fleet.domain.hosts.labels import NO_HOST, unfit
+from fleet.domain.hosts.labels import ABSENT, NO_HOST, WITHOUT, unfit
 from fleet.domain.inbox import landing_item
 from fleet.domain.landing.landing import LandingState, blocker_of
 from fleet.domain.schedule import (
-    Ask,
+    ReadyTask,
     Slot,
     Wait,
     credential,
@@ -81,6 +81,7 @@ class WaitRow:
 class TaskDetail:
     """`spec` is what the task asks for; empty and zero fields take the value of the settings.
 
+    `needs`: the tasks `after`, as one writes them: `t-3:landed` until the work of t-3 has landed.
     `updated_at`: the time of the newest event about it. `messages`: the newest 200.
     """
 
@@ -91,6 +92,7 @@ class TaskDetail:
     parent: str
     children: tuple[str, ...]
     after: tuple[str, ...]
+    needs: tuple[str, ...]
     needed_by: tuple[str, ...]
     waits: tuple[WaitRow, ...]
     runs: tuple[RunRow, ...]
@@ -125,6 +127,7 @@ def _brief(context: Context, task: Task) -> TaskDetail:
         parent=task.parent,
         children=(),
         after=task.after,
+        needs=task.needs,
         needed_by=(),
         waits=(),
         runs=(),
@@ -179,7 +182,7 @@ def _run_rows(store: Store, task: Task) -> tuple[RunRow, ...]:
 
 
 def _run_row(run: Run, progress: Progress | None) -> RunRow:
-    """Of a run that goes on, what it has used so far."""
+    """The row of a run; of one that goes on, with what it has used so far."""
     outcome, workspace = run.outcome, run.workspace
     usage = outcome.usage if outcome else progress.usage if progress else None
     return RunRow(
@@ -225,7 +228,9 @@ def no_room(context: Context, task: Task) -> tuple[Wait, ...]:
     swarm = within_parent(store.task(task.parent) if task.parent else None)
     servings = model_slots(choice, world.fleet, down_nodes(hosts.values(), store.now()), ids)
     needs = tuple(group for group in (rooms, swarm, servings, alone) if group)
-    asks = [Ask(task, choice, needs, "" if servings else credential(choice, host)) for host in ids]
+    asks = [
+        ReadyTask(task, choice, needs, "" if servings else credential(choice, host)) for host in ids
+    ]
     taken = store.slots(sorted({name for ask in asks for name in ask.names}))
     reasons = [schedule([ask], taken, now=store.now()).waits for ask in asks]
     return min(reasons, key=len)  # one host that could start it is enough
@@ -233,16 +238,15 @@ def no_room(context: Context, task: Task) -> tuple[Wait, ...]:
 
 def check_hosts(hosts: Iterable[Host], task: Task, owner: str, now: int) -> None:
     """Raise when no host that is there can do the task, with the reason of each."""
-    there = [host for host in hosts if host.holder and host.lease_until > now]
-    reasons = [(host, unfit(host, task, owner)) for host in there]
+    awake = [host for host in hosts if host.holder and host.lease_until > now]
+    reasons = [(host, unfit(host, task, owner)) for host in awake]
     if reasons and all(why for _, why in reasons):
         each = "; ".join(f"{host.id}: {why}" for host, why in reasons[:MOST_REASONS])
-        more = f"; and {len(reasons) - MOST_REASONS} more" if reasons[MOST_REASONS:] else ""
-        raise Refused(
-            f"No host can run it. {each}{more}.",
-            fix="Start `fleet run` on one that can.",
-            code=NO_HOST,
-        )
+        rest = f"; and {len(reasons) - MOST_REASONS} more" if reasons[MOST_REASONS:] else ""
+        fix = "Start `fleet run` on one that can."
+        if any(why == WITHOUT[ABSENT] for _, why in reasons):
+            fix = "Clone the project on one of them, and type `fleet status` in the clone there."
+        raise Refused(f"No host can run it. {each}{rest}.", fix=fix, code=NO_HOST)
 
 
 def down_nodes(hosts: Iterable[Host], now: int) -> dict[str, str]:
@@ -251,7 +255,7 @@ def down_nodes(hosts: Iterable[Host], now: int) -> dict[str, str]:
 
 
 def missing_programs(hosts: Iterable[Host], now: int) -> dict[str, str]:
-    """By owner: the program that no live host finds."""
+    """By owner of the task, the program that no live host finds."""
     return _of_all(host.missing for host in hosts if host.lease_until > now)
 
 

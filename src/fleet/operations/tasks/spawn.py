@@ -11,7 +11,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.event import Kind
 from fleet.domain.fleet import RUN_ROLES
-from fleet.domain.limits import Name, OneOf, Text
+from fleet.domain.limits import Name, OneOf, TextLimit
 from fleet.domain.run import Checkpoint
 from fleet.domain.task import BRANCH, ENDED, Directory, Mode, Option, Priority, Spec
 from fleet.operations.catalogue import Operation, Request
@@ -25,7 +25,7 @@ from fleet.ports import TaskQuery
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-_HANDLE = Text(  # messages to `t-3` go to the task t-3
+_HANDLE = TextLimit(  # messages to `t-3` go to the task t-3
     200,
     pattern=rf"(?!(t-)?[0-9]+(\.[0-9]+)?$){BRANCH}",
     what="handle",
@@ -34,11 +34,11 @@ _HANDLE = Text(  # messages to `t-3` go to the task t-3
 Handle = Annotated[str, _HANDLE]
 SomeHandle = Annotated[str, _HANDLE._replace(some=True)]
 SomePrompt = Annotated[
-    str, Text(MOST_PROMPT, some=True, what="prompt", example="Say what it is to do.")
+    str, TextLimit(MOST_PROMPT, some=True, what="prompt", example="Say what it is to do.")
 ]
 Session = Annotated[  # it becomes an argument of a command and part of a path
     str,
-    Text(
+    TextLimit(
         200,
         pattern=r"((?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]*)?",
         what="session name",
@@ -93,9 +93,9 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
     )
     title = " ".join(prompt.split())[:MOST_TITLE]
     team = the_team(context, request.team, Permission.SPAWN)
-    wanted = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
+    order = AddTask(title, prompt, project, spec, request.after, request.swarm, team=team)
     _must_be_free(context, request.handle, project, team)
-    task = replace(new_task(context, wanted, role=role, depth=request.depth), spawned=True)
+    task = replace(new_task(context, order, role=role, depth=request.depth), spawned=True)
     if session:
         tally = replace(task.tally, checkpoint=Checkpoint(session=session))
         task = replace(task, tally=tally)
@@ -103,7 +103,7 @@ def spawn(context: Context, request: SpawnAgent) -> TaskRow:
 
 
 def _who(context: Context, request: SpawnAgent, project: str) -> tuple[str, str]:
-    """Its agent, and its role."""
+    """The agent to spawn, and its role in the team."""
     if request.kind in context.world(project).fleet.agents and not request.agent:
         return request.kind, request.role
     is_role = request.kind in RUN_ROLES or request.kind in KINDS

@@ -10,7 +10,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.limits import Name, Whole
-from fleet.domain.spending.stats import DAY, KINDS, Facts, Span, Stats, stats_of
+from fleet.domain.spending.stats import DAY, KINDS, Stats, StatsFacts, StatsSpan, stats_of
 from fleet.domain.task import Directory
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.names import team_in_view
@@ -60,18 +60,18 @@ def show_stats(context: Context, request: ShowStats) -> Stats:
     ended = {e.run for e in events if e.type == Kind.RUN_ENDED and e.task in tasks}
     last = {task.run_id for task in tasks.values() if task.run_id}
     runs = context.store.runs_by_id(sorted(ended | last))
-    return stats_of(Facts(events, tasks, runs, live, questions), span)
+    return stats_of(StatsFacts(events, tasks, runs, live, questions), span)
 
 
-def _span(request: ShowStats, now: int) -> Span:
+def _span(request: ShowStats, now: int) -> StatsSpan:
     until = min(request.until or now, now)
     since = request.since or until - 7 * DAY
     if not 0 <= since <= until:
-        raise Refused("`until` is before `since`.", fix="Give a `since` that is earlier.")
-    return Span(since, until, request.east)
+        raise Refused("`until` is before `since`.", fix="Give an earlier `since`.")
+    return StatsSpan(since, until, request.east)
 
 
-def _events(context: Context, span: Span) -> Iterator[Event]:
+def _events(context: Context, span: StatsSpan) -> Iterator[Event]:
     after = context.store.number_before(span.since)
     for _ in range(MOST_EVENTS // PAGE):
         page = context.store.events_of_kinds(KINDS, after=after, limit=PAGE)
@@ -93,7 +93,7 @@ def _answered(context: Context, events: list[Event]) -> Iterator[Message]:
                 continue
 
 
-def _open(context: Context, team: str, span: Span) -> list[Message]:
+def _open(context: Context, team: str, span: StatsSpan) -> list[Message]:
     questions = context.store.questions(team=team, limit=MOST_OPEN)
     return [question for question in questions if question.at <= span.until]
 

@@ -55,7 +55,7 @@ class ScreenText:
     """The lines of a terminal. `column` and `line`: where the cursor is, from 0.
 
     `state`: what it shows, such as working or wants, by `rule`. `watchers`: people who are attached.
-    `asks`: what it asks a person's leave for.
+    `asks`: what it asks permission for.
     """
 
     run: str
@@ -83,7 +83,7 @@ class ReadScreen(Request[ScreenText]):
 
 @dataclass(frozen=True, slots=True)
 class InterruptRun(Request[ScreenText]):
-    """Press Escape in the terminal of an agent: it ends its turn, and waits for words."""
+    """Press Escape in the terminal of an agent: it ends its turn, and waits for a message."""
 
     name: str
 
@@ -103,7 +103,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class AttachRun(Request[Seat]):
-    """How to sit down at an agent's terminal. Over the network, `/ws/terminal` does it.
+    """The command that opens an agent's terminal. Over the network, `/ws/terminal` does it.
 
     Only for those who may allow what an agent asks for: its program obeys who types there.
     """
@@ -160,8 +160,7 @@ def _screen_of(
 def interrupt(context: Context, request: InterruptRun) -> ScreenText:
     run = the_run(context, request.name, Permission.ASSIGN)
     must_be_here(context, run, "its terminal is", f"fleet attach {run.task}")
-    seen = context.agents().screen(run.id)
-    if not run.live or not seen.alive:
+    if not run.live or not (seen := context.agents().screen(run.id)).alive:
         raise Refused(f"{run.task} is not running.", fix=f"`fleet show {run.task}` says why.")
     if seen.asks:
         raise Refused(
@@ -198,7 +197,7 @@ OPERATIONS = (
         AttachRun,
         Permission.ATTACH,
         attach,
-        "Sit down at an agent's terminal.",
+        "Open an agent's terminal.",
         idempotent=False,
         outside=True,
     ),

@@ -10,7 +10,7 @@ from fleet.domain.addressing import may_read
 from fleet.domain.data import dataclass
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, OneOf, Rows, Text
+from fleet.domain.limits import Name, OneOf, Rows, TextLimit
 from fleet.domain.message import Details, MessageKind, MessageState, close, order_of
 from fleet.domain.run import Checkpoint, Summary
 from fleet.operations.catalogue import Operation, Request
@@ -39,7 +39,7 @@ SETTLED = {
 }
 STATES = {status: state for state, status in STATUS.items()}
 
-WhyRejected = Annotated[str, Text(10_000, what="reason")]
+WhyRejected = Annotated[str, TextLimit(10_000, what="reason")]
 AnyStatus = Annotated[str, OneOf(("", *STATES), "status")]
 
 
@@ -197,7 +197,7 @@ def reject(context: Context, request: RejectCheckpoint) -> CheckpointRow:
 def _settled(context: Context, name: str, state: MessageState, why: str) -> CheckpointRow:
     handoff = _the_handoff(context, name, Permission.CHECKPOINT)
     if handoff.to not in own_names(context.store, context.actor):
-        must_own(context, handoff.to)
+        must_own(context, handoff.to, f"The hand-off {handoff.id}")
     if handoff.state is state:
         return _row(handoff)
     if handoff.state is not MessageState.OPEN:
@@ -229,24 +229,12 @@ def _row(handoff: Message) -> CheckpointRow:
 
 _P, _READ = Permission.CHECKPOINT, Permission.READ
 OPERATIONS = (
-    Operation(
-        "checkpoint.save",
-        SaveCheckpoint,
-        _P,
-        save,
-        "Save a checkpoint.",
-        idempotent=False,
-        shown_by="checkpoint.load",
-    ),
+    Operation("checkpoint.save", SaveCheckpoint, _P, save, "Save a checkpoint.", idempotent=False,
+              shown_by="checkpoint.load"),
     Operation("checkpoint.load", LoadCheckpoint, _READ, load, "Load a checkpoint."),
     Operation("checkpoint.latest", LatestCheckpoint, _READ, latest, "Load the newest checkpoint."),
     Operation("checkpoint.list", ListCheckpoints, _READ, list_checkpoints, "List the checkpoints."),
-    Operation(
-        "checkpoint.accept",
-        AcceptCheckpoint,
-        _P,
-        accept,
-        "Accept a checkpoint and continue from it.",
-    ),
+    Operation("checkpoint.accept", AcceptCheckpoint, _P, accept,
+              "Accept a checkpoint and continue from it."),
     Operation("checkpoint.reject", RejectCheckpoint, _P, reject, "Reject a checkpoint."),
-)
+)  # fmt: skip

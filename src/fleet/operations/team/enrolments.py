@@ -26,12 +26,12 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, OneOf, Rows, Text, Whole
+from fleet.domain.limits import Name, OneOf, Rows, TextLimit, Whole
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry, the_team
 from fleet.operations.team import revocations
 from fleet.operations.team.members import BeSeen, be_seen, uid_of
-from fleet.operations.team.revocations import Ended, each
+from fleet.operations.team.revocations import StoredRevocations, each
 from fleet.operations.team.tokens import (
     SECOND,
     Life,
@@ -54,12 +54,13 @@ MOST_USES = 10_000  # tokens that one secret is exchanged for
 MOST_TOKENS = 1000  # of one name that are valid at once
 AUTH = Actor("auth", Role.COORDINATOR)  # acts for a caller who has only a secret, no token yet
 FIX = "`fleet token enrol` makes one, where the server runs."
-RESERVED = frozenset({SUPERVISOR, AUTH.name})
+SERVER = Actor("server", Role.COORDINATOR, "local")  # what a server does by itself
+RESERVED = frozenset({SUPERVISOR, AUTH.name, SERVER.name})
 HANDLE = r"(?!(t-)?[0-9]+$)[A-Za-z0-9_-]{1,50}"  # messages to `t-3` go to the agent of that task
 NAMING = "Use up to 50 letters, digits, - and _; a task's id is no name."
 
-Secret = Annotated[str, Text(1000)]
-EnrolName = Annotated[str, Text(50, pattern=HANDLE, what="name to enrol with", example=NAMING)]
+Secret = Annotated[str, TextLimit(1000)]
+EnrolName = Annotated[str, TextLimit(50, pattern=HANDLE, what="name to enrol with", example=NAMING)]
 AnyRole = Annotated[str, OneOf(("", *Role), "role")]
 
 
@@ -101,7 +102,7 @@ class CreateEnrolment(Request[EnrolmentRow]):
 
     role: RoleName = "worker"
     team: Name = ""
-    name: Annotated[str, Text(50, pattern=f"({HANDLE})?", what="name", example=NAMING)] = ""
+    name: Annotated[str, TextLimit(50, pattern=f"({HANDLE})?", what="name", example=NAMING)] = ""
     seconds: Life = 7 * DAY
     uses: Annotated[int, Whole(1, MOST_USES)] = MOST_USES
 
@@ -160,7 +161,7 @@ def create(context: Context, request: CreateEnrolment) -> EnrolmentRow:
 
 
 def list_enrolments(context: Context, request: ListEnrolments) -> tuple[EnrolmentRow, ...]:
-    store, ended = context.store, Ended(context.store)
+    store, ended = context.store, StoredRevocations(context.store)
     now = 0 if request.all else store.now()
     query = EntryQuery(EntryKind.ENROLMENT, counting_at=now, before=request.before)
     entries = each(store, query)
@@ -168,7 +169,7 @@ def list_enrolments(context: Context, request: ListEnrolments) -> tuple[Enrolmen
     return tuple(islice((row for row in rows if request.all or not row.revoked), request.limit))
 
 
-def _is_ended(ended: Ended, enrolment: Entry) -> bool:
+def _is_ended(ended: StoredRevocations, enrolment: Entry) -> bool:
     keys = (ALL, enrolment_key(_mark(enrolment)))
     return bool(enrolment.body.get("revoked_at")) or ended(keys, enrolment.at)
 
@@ -179,14 +180,15 @@ def _mark(enrolment: Entry) -> str:
 
 
 def revoke(context: Context, request: RevokeEnrolment) -> EnrolmentRow:
-    wanted = request.enrolment.strip()
+    enrolment_id = request.enrolment.strip()
     try:
-        entry = context.store.entry_by_id(wanted)
+        entry = context.store.entry_by_id(enrolment_id)
     except NotFound:
         entry = None
     if entry is None or entry.kind is not EntryKind.ENROLMENT:
         raise NotFound(
-            f"There is no enrolment '{wanted[:60]}'.", fix="`fleet token enrolments` lists them."
+            f"There is no enrolment '{enrolment_id[:60]}'.",
+            fix="`fleet token enrolments` lists them.",
         )
     if not entry.body.get("revoked_at"):
         body = {**entry.body, "revoked_at": context.store.now()}
@@ -243,7 +245,8 @@ def admit(context: Context, enrolment: Entry, name: str, role: Role) -> Actor:
     team = str(enrolment.body["team"])
     must_have_no_namesake(context, team, name)
     _must_be_free(context, enrolment, name)
-    _must_be_few(context, enrolment, name)
+    _must_have_uses(enrolment)
+    must_have_few_tokens(context, name)
     return Actor(name, role, team)
 
 
@@ -259,7 +262,7 @@ def used_once_more(enrolment: Entry) -> Entry:
 def valid_enrolment(store: Store, secret: str) -> Entry:
     """Raise unless it is known, and neither expired nor revoked."""
     entry = store.entry(EntryKind.ENROLMENT, "", hash_of(secret))
-    if entry is None or not entry.counts(store.now()) or _is_ended(Ended(store), entry):
+    if entry is None or not entry.counts(store.now()) or _is_ended(StoredRevocations(store), entry):
         _wrong("That secret is unknown, expired or revoked.")
     return entry
 
@@ -296,16 +299,16 @@ def _must_be_free(context: Context, enrolment: Entry, name: str) -> None:
     """
     team = str(enrolment.body["team"])
     tokens = context.store.entries(EntryQuery(EntryKind.TOKEN, owner=name, limit=MOST_TOKENS))
-    known = [token for token in tokens if token.body.get("team") == team]
-    mine = [token for token in known if token.body.get("enrolment") == enrolment.id]
-    ended = Ended(context.store)
+    tokens_of_team = [token for token in tokens if token.body.get("team") == team]
+    mine = [token for token in tokens_of_team if token.body.get("enrolment") == enrolment.id]
+    ended = StoredRevocations(context.store)
     sent_away = ended((name_key(name), name_key(name, team)), enrolment.at)
     if sent_away or any(token.body.get("revoked_at") for token in mine):
         _wrong(f"The tokens of {name} were revoked, so that secret cannot enrol {name} again.")
     if name not in RESERVED and (mine or enrolment.owner == name):
         return
     seen = context.store.entry(EntryKind.MEMBER, team, name)
-    if known or seen is not None or name in RESERVED:
+    if tokens_of_team or seen is not None or name in RESERVED:
         raise Refused(
             f"The name {name} is taken in team {team}.",
             fix="Choose another, or ask for a secret of your own: fleet token enrol --name NAME",
@@ -313,8 +316,7 @@ def _must_be_free(context: Context, enrolment: Entry, name: str) -> None:
         )
 
 
-def _must_be_few(context: Context, enrolment: Entry, name: str) -> None:
-    """A good secret is no licence to fill the store."""
+def _must_have_uses(enrolment: Entry) -> None:
     most = int(enrolment.body.get("most", MOST_USES))
     if _uses(enrolment) >= most:
         raise Refused(
@@ -322,6 +324,10 @@ def _must_be_few(context: Context, enrolment: Entry, name: str) -> None:
             fix="Ask for another: `fleet token enrol --uses NUMBER`.",
             code="used_up",
         )
+
+
+def must_have_few_tokens(context: Context, name: str) -> None:
+    """A good secret or session is no licence to fill the store."""
     now = context.store.now()
     query = EntryQuery(EntryKind.TOKEN, owner=name, counting_at=now, limit=MOST_TOKENS)
     if len(context.store.entries(query)) >= MOST_TOKENS:
@@ -351,21 +357,13 @@ def _row(entry: Entry, *, is_ended: bool = False) -> EnrolmentRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "enrolment.create", CreateEnrolment, _P.ADMIN, create, "Create an enrolment secret.",
-        idempotent=False,
-    ),
-    Operation(
-        "enrolment.list", ListEnrolments, _P.ADMIN, list_enrolments, "List the enrolment secrets.",
-        reads=True,
-    ),
+    Operation("enrolment.create", CreateEnrolment, _P.ADMIN, create, "Create an enrolment secret.",
+              idempotent=False),
+    Operation("enrolment.list", ListEnrolments, _P.ADMIN, list_enrolments,
+              "List the enrolment secrets.", reads=True),
     Operation("enrolment.revoke", RevokeEnrolment, _P.ADMIN, revoke, "Revoke an enrolment secret."),
-    Operation(
-        "enrolment.show", ShowEnrolment, _P.ADMIN, show, "Show what an enrolment secret is for.",
-        reads=True,
-    ),
-    Operation(
-        "enrolment.use", Enrol, _P.ADMIN, enrol, "Exchange a secret for a token.",
-        idempotent=False,
-    ),
+    Operation("enrolment.show", ShowEnrolment, _P.ADMIN, show,
+              "Show what an enrolment secret is for.", reads=True),
+    Operation("enrolment.use", Enrol, _P.ADMIN, enrol, "Exchange a secret for a token.",
+              idempotent=False),
 )  # fmt: skip

@@ -17,6 +17,7 @@ from fleet.domain.limits import Name, Rows
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, new_entry, page, the_team
 from fleet.operations.shared.names import team_in_view
+from fleet.operations.team.tokens import must_have_no_namesake
 from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def be_seen(context: Context, request: BeSeen) -> MemberRow:
     body = {"role": str(actor.role), "seen_at": now}
     entry = context.store.entry(EntryKind.MEMBER, team, actor.name)
     if entry is None:
+        must_have_no_namesake(context, team, actor.name)  # a token may be signed elsewhere
         entry = new_entry(
             context,
             EntryKind.MEMBER,
@@ -99,14 +101,12 @@ def list_members(context: Context, request: ListMembers) -> tuple[MemberRow, ...
 
 
 def show_member(context: Context, request: ShowMember) -> MemberRow:
-    wanted = request.member.strip()
+    name = request.member.strip()
     query = EntryQuery(EntryKind.MEMBER, team_in_view(context, request.team), limit=1)
-    by_name, by_uid = query._replace(owner=wanted), query._replace(text_is=wanted)
-    members = context.store.entries(by_name) or context.store.entries(by_uid) if wanted else []
+    by_name, by_uid = query._replace(owner=name), query._replace(text_is=name)
+    members = context.store.entries(by_name) or context.store.entries(by_uid) if name else []
     if not members:
-        raise NotFound(
-            f"There is no member '{wanted[:60]}'.", fix="`fleet teams` lists the members."
-        )
+        raise NotFound(f"There is no member '{name[:60]}'.", fix="`fleet teams` lists the members.")
     return member_row(members[0])
 
 

@@ -13,7 +13,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound
 from fleet.domain.event import Kind
-from fleet.domain.limits import Items, Name, OneOf, Rows, Text
+from fleet.domain.limits import Items, Name, OneOf, Rows, TextLimit
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import keep, must_be_self, new_entry, query_of, the_team
 from fleet.operations.shared.pages import pages
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 TYPES = ("fact", "decision", "pattern", "error")
 
-Key = Annotated[str, Text(200, some=True, what="key")]
-Tags = Annotated[tuple[Annotated[str, Text(200, some=True, what="tag")], ...], Items(50)]
-Value = Annotated[str, Text(100_000, some=True, what="value")]
-Query = Annotated[str, Text(1000, some=True, what="query", example="Give a word of it.")]
+Key = Annotated[str, TextLimit(200, some=True, what="key")]
+Tags = Annotated[tuple[Annotated[str, TextLimit(200, some=True, what="tag")], ...], Items(50)]
+Value = Annotated[str, TextLimit(100_000, some=True, what="value")]
+Query = Annotated[str, TextLimit(1000, some=True, what="query", example="Give a word of it.")]
 MemoryType = Annotated[str, OneOf(TYPES, "type of memory")]
 AnyMemoryType = Annotated[str, OneOf(("", *TYPES), "type of memory")]
 
@@ -113,7 +113,7 @@ def recall(context: Context, request: Recall) -> MemoryRow:
     if entry is None:
         raise NotFound(
             f"{agent[:60]} has no memory under '{request.key[:60]}'.",
-            fix="Search for a word of it.",
+            fix="`fleet memory search WORD` looks for a word of it.",
         )
     return _row(entry)
 

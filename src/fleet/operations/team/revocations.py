@@ -26,13 +26,13 @@ GRACE = round(LEEWAY * 1_000_000)  # for which a token is accepted after its end
 def revoke(context: Context, revocation: Revocation, *others: Put) -> Entry:
     """Write it, and `others` with it. The home's copy is first: it is never behind the store's."""
     context.revoked([revocation])
-    known = context.store.entry(EntryKind.REVOCATION, "", revocation.key)
-    if known and known.body["before"] >= revocation.before and not others:
-        return known
-    entry = known or new_entry(
+    earlier = context.store.entry(EntryKind.REVOCATION, "", revocation.key)
+    if earlier and earlier.body["before"] >= revocation.before and not others:
+        return earlier
+    entry = earlier or new_entry(
         context, EntryKind.REVOCATION, team="", key=revocation.key, owner=context.actor.name
     )
-    before = max(revocation.before, known.body["before"] if known else 0)
+    before = max(revocation.before, earlier.body["before"] if earlier else 0)
     entry = replace(entry, until=revocation.until, body={"before": before})
     event = context.event(Kind.TOKEN_REVOKED, "", entry=entry.id, team="")
     written: list[Entry] = context.commit([Put(entry), *others], event)  # type: ignore[assignment]  # as was put
@@ -44,7 +44,7 @@ def revocation_of(entry: Entry) -> Revocation:
 
 
 def all_of(store: Store) -> Iterator[Revocation]:
-    """For a server that starts; also of tokens that were revoked before there were such entries."""
+    """All revocations, for a server that starts; also of tokens revoked before there were such entries."""
     yield from map(revocation_of, each(store, EntryQuery(EntryKind.REVOCATION)))
     for token in each(store, EntryQuery(EntryKind.TOKEN, counting_at=store.now())):
         if token.body.get("revoked_at"):
@@ -57,7 +57,7 @@ def each(store: Store, query: EntryQuery) -> Iterator[Entry]:
         yield from page
 
 
-class Ended:
+class StoredRevocations:
     """Whether something is revoked, by the store alone; each key is looked up once."""
 
     def __init__(self, store: Store) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from fleet import __version__
 from fleet.base.outside import Time
-from fleet.domain.access import GRANTS, Actor, Permission, Role, claims_of
+from fleet.domain.access import ALL, GRANTS, Actor, Permission, Role, claims_of, name_key
 from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Forbidden, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, OneOf, Text
+from fleet.domain.limits import Name, OneOf, TextLimit
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import a_name, keep, new_entry, the_team
 from fleet.operations.team.enrolments import (
@@ -22,11 +21,14 @@ from fleet.operations.team.enrolments import (
     NAMING,
     PREFIX,
     admit,
+    hash_of,
     marks,
+    must_have_few_tokens,
     used_once_more,
     valid_enrolment,
 )
 from fleet.operations.team.members import BeSeen, be_seen
+from fleet.operations.team.revocations import StoredRevocations
 from fleet.operations.team.tokens import SECOND, must_have_no_namesake
 from fleet.ports import Put
 
@@ -40,7 +42,7 @@ SESSION_SECONDS = 12 * 3600  # of one token
 LONGEST_SESSION = 30 * 86400  # in seconds, however often it is renewed
 FIX = "Make a new one: fleet ui"
 
-Code = Annotated[str, Text(200, some=True, what="code", example=FIX)]
+Code = Annotated[str, TextLimit(200, some=True, what="code", example=FIX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class OpenSession(Request[SessionRow]):
     """`code`: a one-time code, or an enrolment secret; that gives its own role, to `name` or its own."""
 
     code: Code
-    name: Annotated[str, Text(50, pattern=f"({HANDLE})?", what="name", example=NAMING)] = ""
+    name: Annotated[str, TextLimit(50, pattern=f"({HANDLE})?", what="name", example=NAMING)] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def create_code(context: Context, request: CreateCode) -> CodeRow:
         context,
         EntryKind.CODE,
         team="",  # it is looked up by the code alone
-        key=_hash(code),
+        key=hash_of(code),
         owner=name,
         until=now + CODE_SECONDS * SECOND,
         body={"role": str(role), "team": team},
@@ -131,19 +133,20 @@ def create_code(context: Context, request: CreateCode) -> CodeRow:
 
 
 def valid_code(store: Store, code: str) -> Entry:
-    """Its entry, or that of the enrolment secret; raise unless it can be used now."""
+    """The entry of the code, or of the enrolment secret; raise unless it can be used now."""
     if code.startswith(PREFIX):
         return valid_enrolment(store, code)
-    entry = store.entry(EntryKind.CODE, "", _hash(code))
+    entry = store.entry(EntryKind.CODE, "", hash_of(code))
     if entry is None:
-        raise Forbidden("There is no such code.", fix=FIX, code="bad_secret")
-    if not entry.counts(store.now()):
-        raise Refused("That code was used, or has expired.", fix=FIX, code="used_code")
+        raise Forbidden("That code is not valid.", fix=FIX, code="bad_secret")
+    keys = (ALL, name_key(entry.owner), name_key(entry.owner, str(entry.body["team"])))
+    if not entry.counts(store.now()) or StoredRevocations(store)(keys, entry.at):
+        raise Refused("That code was used or revoked, or has expired.", fix=FIX, code="used_code")
     return entry
 
 
 def open_session(context: Context, request: OpenSession) -> SessionRow:
-    """Of two callers with one code the second is refused: its entry changed."""
+    """Exchange a code for a token. Of two callers with one code the second is refused: its entry changed."""
     entry, now = valid_code(context.store, request.code), context.store.now()
     if entry.kind is EntryKind.ENROLMENT:
         return _enrolled(context, entry, request.name or entry.owner)
@@ -174,6 +177,7 @@ def renew_session(context: Context, _request: RenewSession) -> SessionRow:
     if context.store.now() >= began + LONGEST_SESSION * SECOND:
         raise Refused("Your session has lasted for 30 days.", fix=FIX)
     assert token is not None
+    must_have_few_tokens(context, actor.name)
     names = ("enrolment", "mark", "first")
     kept = {name: token.body[name] for name in names if name in token.body}
     return _session(context, actor, began, **kept)
@@ -220,24 +224,14 @@ def show_me(context: Context, _request: ShowMe) -> Me:
     )
 
 
-def _hash(code: str) -> str:
-    """A plain hash is enough: the code is long and random."""
-    return hashlib.sha256(code.encode("utf-8", "replace")).hexdigest()
-
-
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "session.code", CreateCode, _P.ADMIN, create_code,
-        "Create a one-time code that opens the dashboard.", idempotent=False,
-    ),
-    Operation(
-        "session.open", OpenSession, _P.READ, open_session,
-        "Exchange a one-time code or an enrolment secret for a token. Needs no token.", reads=False, is_open=True,
-    ),
-    Operation(
-        "session.renew", RenewSession, _P.READ, renew_session,
-        "Get a new token before that of the session expires.", idempotent=False, reads=False,
-    ),
+    Operation("session.code", CreateCode, _P.ADMIN, create_code,
+              "Create a one-time code that opens the dashboard.", idempotent=False),
+    Operation("session.open", OpenSession, _P.READ, open_session,
+              "Exchange a one-time code or an enrolment secret for a token. Needs no token.",
+              reads=False, is_open=True),
+    Operation("session.renew", RenewSession, _P.READ, renew_session,
+              "Get a new token before that of the session expires.", idempotent=False, reads=False),
     Operation("me.show", ShowMe, _P.READ, show_me, "Show who you are and what you may do."),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from fleet.domain.data import dataclass
 from fleet.domain.entry import EntryKind
 from fleet.domain.errors import NotFound, Refused
 from fleet.domain.event import Kind
-from fleet.domain.limits import Name, Rows, Text, Whole
+from fleet.domain.limits import Name, Rows, TextLimit, Whole
 from fleet.domain.task import ENDED, Directory, Join, Limits, Spec, TaskState, is_ended_swarm
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.entries import new_entry, page, the_team
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 LIST = "`fleet swarms` lists them."
 
-SwarmName = Annotated[str, Text(100, some=True, what="name")]
-SwarmAbout = Annotated[str, Text(500, what="description")]
+SwarmName = Annotated[str, TextLimit(100, some=True, what="name")]
+SwarmAbout = Annotated[str, TextLimit(500, what="description")]
 MaxAgents = Annotated[int, Whole(1, 100, what="max_agents", example="The default is 10.")]
 
 
@@ -82,7 +82,7 @@ class KillSwarm(Request[SwarmRow]):
 
 
 def create(context: Context, request: CreateSwarm) -> SwarmRow:
-    wanted = AddTask(
+    order = AddTask(
         request.name,
         request.description,
         request.project,
@@ -90,7 +90,7 @@ def create(context: Context, request: CreateSwarm) -> SwarmRow:
         join=str(Join.ALL),
         team=the_team(context, request.team, Permission.SPAWN),
     )
-    task = new_task(context, wanted)
+    task = new_task(context, order)
     entry = new_entry(
         context,
         EntryKind.SWARM,
@@ -172,16 +172,9 @@ def _row(context: Context, task: Task) -> SwarmRow:
 
 _P = Permission
 OPERATIONS = (
-    Operation(
-        "swarm.create",
-        CreateSwarm,
-        _P.SPAWN,
-        create,
-        "Create a swarm.",
-        idempotent=False,
-        shown_by="swarm.show",
-    ),
+    Operation("swarm.create", CreateSwarm, _P.SPAWN, create, "Create a swarm.", idempotent=False,
+              shown_by="swarm.show"),
     Operation("swarm.list", ListSwarms, _P.READ, list_swarms, "List the swarms."),
     Operation("swarm.show", ShowSwarm, _P.READ, show, "Show a swarm."),
     Operation("swarm.kill", KillSwarm, _P.DISMISS, kill, "End a swarm.", at_host=True),
-)
+)  # fmt: skip

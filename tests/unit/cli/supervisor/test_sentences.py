@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.cli.supervisor.sentences import sentence_of
+from fleet.cli.supervisor.sentences import Sentence, line_of, sentence_of
 from fleet.domain.event import Event, Kind
 from fleet.domain.message import Details, Message, MessageKind, MessageState
 from fleet.domain.run import Choice, Run, RunState
@@ -49,3 +49,13 @@ def test_what_fleet_committed_for_an_agent_is_said_with_how_much_it_was(store):
 def test_an_event_of_another_release_is_shown_as_it_is(store):
     event = Event(Kind("task.painted"), "t-3", "ada", 7, data={"colour": "red"})
     assert sentence_of(event, store).head == "t-3 task.painted red"
+
+
+def test_on_a_terminal_a_long_sentence_is_broken_between_words_below_its_beginning():
+    sentence = Sentence("t-1 is done", "A title of many words for one line", "fleet land t-1")
+    first, *rest = line_of(sentence, 0, colour=False, room=40).splitlines()
+    assert first[9:] == "t-1 is done: A title of many"
+    assert rest == [" " * 9 + "words for one line", " " * 9 + "→ fleet land t-1"]
+    assert len(line_of(sentence, 0, colour=False).splitlines()) == 1
+    coloured = line_of(sentence._replace(style="green"), 0, colour=True, room=40)
+    assert "is done\x1b[0m: A title of many\n" in coloured

@@ -62,6 +62,9 @@ def test_tasks_are_completed_and_a_tab_makes_nothing(tmp_path, monkeypatch):
         ("fleet run --coder ge", ["gemini"]),
         ("fleet coders mi", ["mine"]),
         ("fleet config set max_c", ["max_concurrent="]),
+        ("fleet config set coder = co", ["codex", "command"]),
+        ("fleet config set coder=co", ["coder=codex", "coder=command"]),
+        ("fleet config set land.push =", ["true", "false"]),
     ],
 )
 def test_the_values_of_options_are_completed(line, words, tmp_path, monkeypatch):
@@ -104,6 +107,27 @@ def test_a_command_is_offered_the_tasks_that_it_can_take(tmp_path, monkeypatch):
     assert offered("fleet show ") == ["t-5", "t-4", "t-3", "t-1", "t-2"]
     scratch("kill", "*", "--force")
     assert offered("fleet kept drop ") == []
+
+
+def test_what_brings_work_home_is_offered_only_what_it_can_take(tmp_path, monkeypatch):
+    scratch = Scratch(tmp_path)
+    for name in ("one", "two", "three"):
+        scratch("add", name, "--prompt", f"write {name}.txt x\ncommit It")
+    scratch("run", "--once")
+    scratch("land", "t-1", "--now")
+    scratch("land", "t-2")
+    for name, value in scratch.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(scratch.repo)
+
+    def offered(line):
+        return {item.removeprefix("plain,") for item in answer(line) if item}
+
+    assert offered("fleet review ") == offered("fleet land add ") == {"t-3"}
+    assert {"t-3", "undo"} <= offered("fleet land ")
+    assert not {"t-1", "t-2"} & offered("fleet land ")
+    assert offered("fleet land drop ") == {"l-2", "t-2"}
+    assert offered("fleet land undo ") == {"t-1"}
 
 
 def test_zsh_sees_what_a_command_does():

@@ -147,6 +147,8 @@ def test_only_a_command_that_takes_text_is_told_of_quotes_and_dashes(capsys):
 
     run(tell, ["bob", "hello", "there"], prog="fleet tell")
     assert "Text with spaces needs quotes." in capsys.readouterr().err
+    run(tell, ["--", "bob", "hello", "--loud"], prog="fleet tell")
+    assert "Options go before --." in capsys.readouterr().err
     run(tell, ["bob", "-x"], prog="fleet tell")
     assert "goes after --: fleet tell AGENT -- TEXT." in capsys.readouterr().err
     run(sample, ["x", "--zzz"], prog="fleet sample")

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from fleet.cli.terminal.progress import Progress, SetUpProgress
+from fleet.cli.terminal.progress import ProgressLine, SetUpProgress
 from tests.wait import LIMIT
 
 SCRIPT = """
 import sys, time
-from fleet.cli.terminal.progress import Progress
-with Progress("Loading \\x1b[31mmodels", of=4, announced="announced" in sys.argv) as progress:
+from fleet.cli.terminal.progress import ProgressLine
+with ProgressLine("Loading \\x1b[31mmodels", of=4, announced="announced" in sys.argv) as progress:
     progress.at("qwen\\nmini", done=1)
     time.sleep(0.9)
     progress.say("One is loaded.")
@@ -69,9 +69,16 @@ def test_into_a_pipe_it_writes_only_when_it_starts_and_ends():
 
 
 def test_what_failed_is_not_done(capsys):
-    with pytest.raises(ZeroDivisionError), Progress("Dividing", announced=True):
+    with pytest.raises(ZeroDivisionError), ProgressLine("Dividing", announced=True):
         _ = 1 / 0
     assert capsys.readouterr().err == "Dividing …\n"
+
+
+def test_what_turns_out_to_have_steps_is_counted():
+    progress = ProgressLine("Looking for worktrees")
+    assert progress.line() == "Looking for worktrees (0s)"
+    progress.of("Removing worktrees", 3, 12)
+    assert re.fullmatch(r"Removing worktrees .{20,} 3 of 12 \(0s\)", progress.line())
 
 
 def test_the_line_says_which_set_up_command_runs_for_how_many(tmp_path):

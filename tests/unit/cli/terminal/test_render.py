@@ -4,7 +4,18 @@ import json
 import pytest
 
 from fleet.cli.terminal import output
-from fleet.cli.terminal.render import Cell, Feed, Raw, Result, Table, Text, confirm, fail, say, show
+from fleet.cli.terminal.render import (
+    Cell,
+    ItemStream,
+    Raw,
+    Result,
+    Table,
+    Text,
+    confirm,
+    fail,
+    say,
+    show,
+)
 from fleet.domain.errors import BadConfig, BadInput
 
 
@@ -50,7 +61,7 @@ def test_a_result_may_carry_an_exit_status(capsys):
 
 
 def test_a_feed_is_shown_item_by_item(capsys):
-    feed = Feed(lambda n: Cell(f"line {n}") if n else None)
+    feed = ItemStream(lambda n: Cell(f"line {n}") if n else None)
     show(Result("log", iter([0, 1, 2]), feed))
     assert capsys.readouterr().out == "line 1\nline 2\n"
     show(Result("log", iter([0, 1]), feed), as_json=True)

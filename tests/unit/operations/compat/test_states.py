@@ -13,7 +13,6 @@ from fleet.operations.compat.states import (
     TABLE,
     bd_word,
     from_bd,
-    from_team,
     to_bd,
     to_team,
 )
@@ -32,7 +31,7 @@ def test_every_status_that_a_list_shows_is_in_it_once():
 @pytest.mark.parametrize("word", TABLE, ids=lambda w: w.ours)
 def test_there_and_back_again(word):
     assert word.ours in from_bd(to_bd(word.ours))
-    assert word.ours in from_team(to_team(word.ours))
+    assert to_team(word.ours) == word.team
     assert word.meaning.endswith(".")
 
 
@@ -48,7 +47,6 @@ def test_the_words_agree():
     assert from_bd("deferred") == ("postponed",)
     assert to_bd("waiting") == "open"
     assert to_bd("failed") == "blocked"
-    assert from_team("resolved") == ("done", "landing", "landed", "beaten", "cancelled")
 
 
 @pytest.mark.parametrize("word", ["opn", "", "done", "pinned", "hooked"])
@@ -56,11 +54,6 @@ def test_a_word_that_is_not_bds_is_refused_with_what_there_is(word):
     with pytest.raises(BadInput) as caught:
         bd_word(word)
     assert caught.value.fix
-
-
-def test_a_word_that_is_not_claude_fleets_is_refused():
-    with pytest.raises(BadInput):
-        from_team("closed")
 
 
 def test_the_page_says_what_the_table_says():

@@ -6,7 +6,16 @@ import pytest
 
 from fleet.domain.access import Role
 from fleet.domain.run import Choice, Ending, Outcome, Usage
-from fleet.domain.spending.usage import HOUR, MAX_SUMS, NO_HOUR, REST, Used, Who, hour_from, saved
+from fleet.domain.spending.usage import (
+    HOUR,
+    MAX_SUMS,
+    NO_HOUR,
+    REST,
+    UsageGroup,
+    UsedAmount,
+    hour_from,
+    saved,
+)
 from fleet.domain.task import Budget, Limits, Spec
 from fleet.operations.insight.usage import ListBudgets, ReportUsage
 from fleet.operations.tasks.stats import ShowStats
@@ -91,15 +100,17 @@ def test_a_report_of_a_year_covers_its_last_92_days(office):
 def test_an_hour_tells_so_many_apart_and_adds_up_the_rest():
     hour = NO_HOUR
     for number in range(MAX_SUMS + 20):
-        hour = hour.plus(Who(f"a{number}", "c", "m", "", "/p"), f"t-{number}", Used(1, cost=1))
+        hour = hour.plus(
+            UsageGroup(f"a{number}", "c", "m", "", "/p"), f"t-{number}", UsedAmount(1, cost=1)
+        )
     assert len(hour.tasks) == len(hour.by) == MAX_SUMS + 1
     assert hour.tasks[REST].cost == 20
     assert hour_from({}) == NO_HOUR
 
 
 def test_what_nodes_saved_is_at_the_price_of_the_rest():
-    own = {Who("a", "c", "m", "mini", "/p"): Used(1, 800, 200)}
-    paid = {Who("b", "c", "m", "", "/p"): Used(1, 1500, 500, cost=4000)}
+    own = {UsageGroup("a", "c", "m", "mini", "/p"): UsedAmount(1, 800, 200)}
+    paid = {UsageGroup("b", "c", "m", "", "/p"): UsedAmount(1, 1500, 500, cost=4000)}
     assert saved(own | paid) == 2000
     assert saved(own) == 0  # there is no price to compare with
 

@@ -4,7 +4,7 @@ import pytest
 
 from fleet.domain.errors import Unavailable
 from fleet.domain.run import Host, Progress
-from fleet.operations.insight.said import ReadSaid
+from fleet.operations.insight.conversation import ReadSaid
 from fleet.operations.tasks.transcript import ReadScreen, ReadTranscript
 from fleet.ports import Put
 

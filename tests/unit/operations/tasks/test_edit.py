@@ -47,6 +47,10 @@ def test_a_task_waits_for_those_that_an_edit_names(office):
     assert office.store.task(task).after == (two,)
     assert office.call(EditTask(task, after=())).status == "ready"
     assert told(office) == ["after"] * 3
+    office.call(EditTask(task, after=(one, f"{two}:landed")))
+    office.call(EditTask(task, after=(f"{one}:landed", two)))
+    assert office.show(task).needs == (f"{one}:landed", two)
+    assert told(office) == ["after"] * 5
 
 
 def test_an_edit_makes_no_circle(office):

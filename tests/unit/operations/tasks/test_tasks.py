@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from fleet.domain.errors import BadConfig, BadInput, NotFound
-from fleet.domain.run import Ending, Host, Slots, Wanted
-from fleet.domain.task import Limits, Spec
+from fleet.domain.run import Ending, Host, Slots, Usage, Wanted
+from fleet.domain.task import Budget, Limits, Spec
 from fleet.operations.tasks.change import (
     AddTask,
     CancelTask,
@@ -16,6 +16,7 @@ from fleet.operations.tasks.change import (
     RetryTask,
 )
 from fleet.operations.tasks.dependencies import AddDependency, RemoveDependency
+from fleet.operations.tasks.edit import EditTask
 from fleet.operations.tasks.list import ListTasks, ReadyTasks
 from fleet.ports import Put
 
@@ -343,9 +344,11 @@ def test_pause_and_resume_hold_and_free_a_task(office):
     assert office.call(ReadyTasks()) == ()
     assert office.call(ResumeTask(task)).status == "ready"
     run = office.start(task)
-    assert office.call(PauseTask(task)).status == "running"
+    row = office.call(PauseTask(task))
+    assert (row.status, row.paused) == ("running", True)
     office.end(run, Ending.RATE_LIMITED, "Later.")
-    assert office.call(ResumeTask(task)).status == "ready"
+    row = office.call(ResumeTask(task))
+    assert (row.status, row.paused) == ("ready", False)
     office.finish(task)
     for request in (PauseTask(task), ResumeTask(task)):
         assert "is done" in office.refused(request).message
@@ -368,6 +371,18 @@ def test_dependencies_can_be_added_and_taken_away(office):
     assert office.call(RemoveDependency(task, need)).status == "ready"
     error = office.refused(RemoveDependency(task, need))
     assert (error.code, error.fix) == ("no_dependency", "It waits for nothing.")
+
+
+def test_a_dependency_may_ask_for_work_that_has_landed_and_be_taken_away_again(office):
+    task, need = office.add(), office.add()
+    office.call(AddDependency(task, need))
+    office.call(AddDependency(task, f"{need}:landed"))
+    assert office.show(task).needs == (f"{need}:landed",)
+    office.call(AddDependency(task, need))  # asks for less
+    assert office.show(task).needs == (f"{need}:landed",)
+    office.call(RemoveDependency(task, f"{need}:landed"))
+    office.call(AddDependency(task, need))
+    assert office.show(task).needs == (need,)
 
 
 def test_a_circle_is_refused_with_the_way_out_of_it(office):
@@ -395,3 +410,22 @@ def test_only_an_open_task_can_be_made_to_wait_and_not_for_a_cancelled_one(offic
     assert "is running" in office.refused(AddDependency(running, task)).message
     assert "is cancelled" in office.refused(AddDependency(task, cancelled)).message
     assert "is cancelled" in office.refused(AddTask("x", after=(cancelled,))).message
+
+
+def test_a_row_has_what_the_task_waits_for_its_parent_and_its_money(office):
+    parent, first, second = office.family("First", "Second")
+    budget = Budget(cost=500_000)
+    office.call(AddDependency(second, first))
+    office.call(EditTask(second, budget=budget))
+    row = office.show(second).task
+    assert (row.parent, row.waits_for, row.spent, row.budget) == (parent, (first,), 0, 500_000)
+    office.finish(first)
+    run = office.start(second)
+    office.progress(run, usage=Usage(5, usd=0.2, context=3000), window=8000)
+    row = office.show(second).task
+    assert (row.waits_for, row.spent) == ((), 200_000)
+    assert (row.run.window, row.run.usage.context) == (8000, 3000)
+    office.end(run, Ending.FAILED)
+    office.call(RetryTask(second))
+    assert office.show(second).task.spent == 250_000
+    assert office.show(first).task.budget == 0

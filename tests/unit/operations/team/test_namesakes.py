@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fleet.domain.access import Actor, Role
 from fleet.domain.errors import Refused
 from fleet.operations.team.enrolments import CreateEnrolment, Enrol
+from fleet.operations.team.members import BeSeen, ListMembers
 from fleet.operations.team.tokens import CreateToken
 
 
@@ -35,3 +37,11 @@ def test_the_same_name_in_another_team_is_somebody_elses(office):
 def test_a_secret_for_one_name_is_found_in_any_letters(office):
     office.call(CreateEnrolment(name="dan"))
     assert office.refused(CreateToken("Dan"), kind=Refused).code == "taken"
+
+
+def test_a_token_that_somebody_else_signed_makes_no_second_member_in_other_letters(office):
+    office.call(BeSeen(), Actor("bob", Role.WORKER, "local"))
+    error = office.refused(BeSeen(), Actor("Bob", Role.MONITOR, "local"), kind=Refused)
+    assert error.code == "taken"
+    office.call(BeSeen(), Actor("bob", Role.WORKER, "local"))
+    assert [member.name for member in office.call(ListMembers())] == ["bob"]

@@ -12,7 +12,7 @@ from fleet.operations.team.sessions import (
     OpenSession,
     RenewSession,
 )
-from fleet.operations.team.tokens import ListTokens
+from fleet.operations.team.tokens import CreateToken, ListTokens, RevokeToken
 
 
 def token_of(office) -> str:
@@ -27,6 +27,16 @@ def test_a_code_expires_after_a_minute(office):
     code = office.call(CreateCode()).code
     office.clock.advance(CODE_SECONDS)
     assert office.refused(OpenSession(code)).code == "used_code"
+
+
+@pytest.mark.parametrize("revoke", [RevokeToken("bob"), RevokeToken(all=True)])
+def test_a_code_opens_nothing_after_its_person_was_sent_away(office, revoke):
+    office.call(CreateToken("bob"))
+    code = office.call(CreateCode("bob", "worker")).code
+    office.call(revoke)
+    assert office.refused(OpenSession(code)).code == "used_code"
+    office.clock.advance(1)
+    assert office.call(OpenSession(office.call(CreateCode("bob", "worker")).code)).name == "bob"
 
 
 def test_of_two_who_use_one_code_at_once_the_second_is_refused(office):

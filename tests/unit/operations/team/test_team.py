@@ -138,6 +138,8 @@ def test_mail_is_for_whom_it_is_for(office, bob, cat):
     assert [m.id for m in office.call(ListMail("cat"))] == [mail.id]
     for request in (ListMail("cat"), ReadMail(mail.id), SendMail("x", "y", sender="cat")):
         office.refused(request, bob, Forbidden)
+    refused = office.refused(ListMail("cat"), bob, Forbidden)
+    assert refused.message == "This mail belongs to cat, not to bob."
     assert office.call(ReadMail(mail.id), cat).read_at
     assert office.call(ListMail(unread=True), cat) == ()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fleet.domain.access import Permission
 from fleet.domain.addressing import without_private
 from fleet.domain.data import dataclass
-from fleet.domain.limits import Items, OneOf, Text, Whole
+from fleet.domain.limits import Items, OneOf, TextLimit, Whole
 from fleet.domain.task import Mode
 from fleet.domain.transcript import SaidKind
 from fleet.operations.catalogue import Operation, Request
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOST_LINES = 1000  # of a transcript, in one reply
 FEWEST_LINES = 200  # that are read at once when only some kinds are wanted
 MOST_READ = 20_000  # lines in which some kinds are looked for
-LONGEST = 20_000  # characters of one text
+LONGEST_TEXT = 20_000  # characters of one text
 BEFORE = 50  # lines that are heard first: some programs name a thing once, and refer to it later
 HIDDEN = frozenset({SaidKind.REPLY})  # of its protocol
 
@@ -80,20 +80,20 @@ class ReadSaid(Request[SaidPage]):
     before: Annotated[int, Whole(0)] = 0
     limit: Annotated[int, Whole(1, MOST_LINES)] = 200
     kinds: Kinds = ()
-    text: Annotated[str, Text(200, what="text")] = ""
+    text: Annotated[str, TextLimit(200, what="text")] = ""
 
 
-def read_said(context: Context, request: ReadSaid) -> SaidPage:
+def read_conversation(context: Context, request: ReadSaid) -> SaidPage:
     run = the_run(context, request.run, Permission.READ)
     task = context.store.task(run.task)
     subject = Subject(
         run.id, run.choice.coder, task.project, task.spec.mode == Mode.TERMINAL, here=True,
         live=run.live,
     )  # fmt: skip
-    return _Reading(context, run, request, subject).page()
+    return _TranscriptWindow(context, run, request, subject).page()
 
 
-class _Reading:
+class _TranscriptWindow:
     """The wanted window of a transcript. With `kinds` or `text`, it moves on until it has enough rows."""
 
     def __init__(self, context: Context, run: Run, request: ReadSaid, subject: Subject) -> None:
@@ -158,15 +158,15 @@ class _Reading:
 
 
 def _row(line: int, item: Said) -> SaidRow:
-    cut = len(item.text) > LONGEST
+    cut = len(item.text) > LONGEST_TEXT
     usage = usage_row(item.usage) if item.usage is not None else None
-    text = item.text[:LONGEST]
+    text = item.text[:LONGEST_TEXT]
     return SaidRow(line, str(item.kind), item.name[:200], text, item.failed, cut, usage)
 
 
 OPERATIONS = (
     Operation(
-        "run.said", ReadSaid, Permission.READ, read_said,
+        "run.said", ReadSaid, Permission.READ, read_conversation,
         "Read what a run's coder said and did, in one form for all coders.",
     ),
 )  # fmt: skip

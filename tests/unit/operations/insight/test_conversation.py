@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleet.operations.insight.said import ReadSaid
+from fleet.operations.insight.conversation import ReadSaid
 
 
 @pytest.fixture

@@ -75,6 +75,7 @@ def test_a_release_sets_the_version_and_only_its_tag_is_released(tree):
 def test_the_version_is_in_one_file():
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     assert project["project"]["dynamic"] == ["version"]
+    assert "version" not in project["project"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/fleet/__init__.py"
 
 

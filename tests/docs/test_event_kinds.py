@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
@@ -74,11 +75,12 @@ def test_the_gate_sees_a_kind_that_is_written_as_text(source):
 
 def takes_a_kind(source: str) -> set[str]:
     """The functions of a module with a parameter for the kind of an event."""
-    tree = ast.parse(source)
+    if not imports_kind(tree := ast.parse(source)):
+        return set()
     return {
         node.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and imports_kind(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
         if arg.annotation and re.search(r"\bKind\b", ast.unparse(arg.annotation))
     }
@@ -93,7 +95,11 @@ def imports_kind(tree: ast.Module) -> bool:
 
 
 ONLY_READS = {"is_recorded"}
-EMITTERS = {"Event"}.union(*(takes_a_kind(path.read_text()) for path in MODULES)) - ONLY_READS
+
+
+@cache
+def emitters() -> set[str]:
+    return {"Event"}.union(*(takes_a_kind(path.read_text()) for path in MODULES)) - ONLY_READS
 
 
 def emitting_arguments(tree: ast.Module) -> list[ast.expr]:
@@ -101,7 +107,7 @@ def emitting_arguments(tree: ast.Module) -> list[ast.expr]:
     handed = [
         arg
         for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in EMITTERS
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in emitters()
         for arg in (*call.args, *(word.value for word in call.keywords if word.arg == "kind"))
     ]
     names = {n.id for arg in handed for n in ast.walk(arg) if isinstance(n, ast.Name)}
@@ -165,7 +171,7 @@ def misspelt(source: str) -> list[tuple[int, str]]:
     ]
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in {
-            *(EMITTERS | ONLY_READS),
+            *(emitters() | ONLY_READS),
             "Kind",
         }:
             texts = [a for a in call.args if isinstance(a, ast.Constant | ast.JoinedStr)]

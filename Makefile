@@ -1,6 +1,10 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo screens quick test test-real test-slow check audit bench wheel-test clean
 
+# Thousands of processes of the tests would compile the modules that they load, each for itself;
+# and a start-up figure of a benchmark means something only with bytecode that is there.
+unexport PYTHONDONTWRITEBYTECODE
+
 READY := .venv/.ready
 DEMO := .venv/.demo
 

@@ -47,7 +47,7 @@ from fleet.operations.tasks.statuses import STATUSES
 from fleet.operations.team.members import uid_of
 from fleet.ports import Put
 from fleet.server.claude_fleet.paths import PATHS
-from fleet.server.claude_fleet.routes import Call
+from fleet.server.claude_fleet.routes import SeedCall
 from fleet.server.http.codec import encode
 from tests.unit.operations.conftest import Office
 from tests.unit.operations.samples import DECLARED, sample
@@ -78,7 +78,6 @@ REASONS = {
     "mail.broadcast": "it writes to each of up to 1,000 members",
     "alert.raise": "it looks among up to 1,000 members for those who lead",
     "alert.notice": "as above",
-    "message.questions": "it passes over questions that ended tasks left open, at 4 us each",
     "inbox.list": "it reads a page of each kind, and the small store has few of some",
     "review.list": "it reads the newest 500 tasks that are done, and the small store has few",
     "land.forecast": "it looks at as many, in their repositories",
@@ -86,9 +85,7 @@ REASONS = {
     "a list of the postponed": "it sorts index entries, at 0.1 us each",
     "issues of an assignee": "it reads 200 at a time, and the small store has few",
     "GET /spawn-queue/status": "as above, 50 at a time",
-    "a list of the asking": "as message.questions",
-    "stats.show": "as message.questions",
-    "task.counts": "as message.questions, and it counts index entries at 30 ns each",
+    "task.counts": "it counts index entries at 30 ns each, and tasks where they stand",
     "task.preview": "it counts up to 1,000 that would start first",
     "a search for a word of every task": "it passes over those of other teams, at 0.4 us each",
 }
@@ -245,17 +242,17 @@ SEED = {f"{path.method} {path.path}": path for path in PATHS}
 WRITES = seed_writes(ADA, BOB, BOARD)
 
 
-def sent(office: Office, path: OtherPath) -> Call:
+def sent(office: Office, path: OtherPath) -> SeedCall:
     """What a client of claude-fleet sends to this path, once what it is about is there."""
     if path.method != "GET":
         parts, body = WRITES[f"{path.method} {path.path}"](office)
-        return Call(ADA, parts, QueryParams(), body, "/repo")
+        return SeedCall(ADA, parts, QueryParams(), body, "/repo")
     first = path.path.split("/")[1]
     parts = PARTS | (BY_MEMBER if first in {"mail", "checkpoints"} else {})
-    return Call(BOB, parts, QueryParams(), {})
+    return SeedCall(BOB, parts, QueryParams(), {})
 
 
-def answer(office: Office, path: OtherPath, call: Call) -> None:
+def answer(office: Office, path: OtherPath, call: SeedCall) -> None:
     """All that the server does for it, but HTTP; as in `other_routes`."""
     context = office.context(call.actor)
     reply = perform(context, path.ask(call))

@@ -47,7 +47,10 @@ def main() -> None:
         add_tasks(env, 1000)
         finish(
             against_nothing(["--help"], env, at_most=6),
-            against_nothing(["tasks", "--json"], env, at_most=9),
+            against_nothing(["tasks", "--json"], env, at_most=8),
+            against_nothing(["list"], env, at_most=8),
+            against_nothing(["show", "t-1"], env, at_most=9),
+            against_nothing(["status"], env, at_most=10),
         )
 
 

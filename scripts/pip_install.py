@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from fleet.adapters.processes.pip import pip_install
-from fleet.cli.terminal.progress import Progress
+from fleet.cli.terminal.progress import ProgressLine
 from fleet.domain.errors import FleetError
 
 WITHIN = 1800.0  # seconds
@@ -19,7 +19,7 @@ WITHIN = 1800.0  # seconds
 
 def main(doing: str, *words: str) -> int:
     try:
-        with Progress(doing, announced=True) as progress:
+        with ProgressLine(doing, announced=True) as progress:
             pip_install(
                 sys.executable,
                 words,

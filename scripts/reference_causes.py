@@ -13,11 +13,12 @@ from fleet.domain.access import GRANTS, Actor, Permission, Role
 from fleet.domain.causes import (
     HERE,
     RUN,
+    CauseRules,
     Declared,
     Effects,
-    Rules,
     cause_of,
     check_may_allow,
+    check_may_force,
     decide,
 )
 from fleet.domain.data import NamedTuple
@@ -98,8 +99,9 @@ ACTS = {
     ),
     "warm": ("loads a model on its node", Act(Permission.SPAWN)),
 }
+FORCE = "lands work that is not done or not tested, with a reason"
 PERMIT = "allows what an agent asks a person's permission for, or types at its terminal"
-RULES = Rules(
+RULES = CauseRules(
     lambda: 3,
     lambda directory: directory == "/in",
     lambda: Declared(Fleet(agents={"reviewer": Agent("reviewer", "claude")}), "claude"),
@@ -130,6 +132,7 @@ def table() -> str:
         f"| {what} | " + " | ".join(act_cell(asker, act) for asker in ASKERS.values()) + " |"
         for what, act in ACTS.values()
     ]
+    rows.append(f"| {FORCE} | " + " | ".join(map(_force_cell, ASKERS.values())) + " |")
     rows.append(f"| {PERMIT} | " + " | ".join(map(_permit_cell, ASKERS.values())) + " |")
     return "\n".join([*head, *rows]) + "\n"
 
@@ -138,6 +141,16 @@ def act_cell(asker: Asker, act: Act) -> str:
     if act.needed not in GRANTS[asker.actor.role]:
         return NO
     return HELD if act.starts and cause_of(*asker) not in RUN else YES
+
+
+def _force_cell(asker: Asker) -> str:
+    if Permission.MERGE not in GRANTS[asker.actor.role]:
+        return NO
+    try:
+        check_may_force(*asker, "It is urgent.")
+    except FleetError:
+        return NO
+    return YES
 
 
 def _permit_cell(asker: Asker) -> str:

@@ -18,7 +18,7 @@ from fleet.base.outside import Json, Time
 from fleet.cli.main import COMMANDS, LOCAL
 from fleet.cli.root import load
 from fleet.domain.access import GRANTS, Permission
-from fleet.domain.limits import LARGEST, Items, OneOf, Text, Whole, limit_of
+from fleet.domain.limits import LARGEST_INTEGER, Items, OneOf, TextLimit, Whole, limit_of
 from fleet.operations.catalogue import Operation, operations
 
 if TYPE_CHECKING:
@@ -109,14 +109,14 @@ def table(kind: type) -> str:
 def bounds(limit: Any) -> str:
     """A limit in words."""
     match limit:
-        case Text(most, some):
+        case TextLimit(most, some):
             length = f", at most {most:,} characters" if most else ""
             form = f", matching `{limit.pattern}`".replace("|", "\\|") if limit.pattern else ""
             return length + (", not empty" if some else "") + form
         case OneOf(words):
             return f": {', '.join(f'`{word}`' if word else 'empty' for word in words)}"
         case Whole(least, most):
-            return f", {least:,} to {most:,}" if most < LARGEST else f", {least:,} or more"
+            return f", {least:,} to {most:,}" if most < LARGEST_INTEGER else f", {least:,} or more"
         case Items(most, least):
             return f"; {f'{least} to' if least else 'at most'} {most:,} of them"
     raise TypeError(limit)

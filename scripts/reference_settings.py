@@ -8,7 +8,15 @@ from pathlib import Path
 from fleet.config.files.yaml_edit import rendered
 from fleet.config.keys.kinds import LISTS
 from fleet.config.keys.lookup import variable
-from fleet.config.keys.table import DECLARED, NAMES, NEEDLESS, PROJECT, REFUSED, SETTINGS, Key
+from fleet.config.keys.table import (
+    DECLARED,
+    NAMES,
+    NEEDLESS,
+    PROJECT,
+    REFUSED,
+    SETTINGS,
+    SettingKey,
+)
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 HEAD = """\
@@ -123,7 +131,7 @@ def reference() -> str:
     return "\n".join(parts)
 
 
-def section_of(key: Key) -> str:
+def section_of(key: SettingKey) -> str:
     head, _, rest = key.path.partition(".")
     return head if rest else ""
 
@@ -132,7 +140,7 @@ def name_rule(section: str) -> str:
     return f" Their names are made of {NAMES[section].words}." if section in NAMES else ""
 
 
-def key_part(key: Key) -> str:
+def key_part(key: SettingKey) -> str:
     facts = [values(key), default(key)]
     names = [f"`{name}`" for name in (variable(key), *key.env) if name]
     facts += [f"variable {', '.join(names)}"] if names else []
@@ -147,7 +155,7 @@ def key_part(key: Key) -> str:
     return f"### {key.path}\n\n{key.doc}\n\n" + "\n".join(f"- {fact}" for fact in facts) + "\n"
 
 
-def values(key: Key) -> str:
+def values(key: SettingKey) -> str:
     if key.choices:
         return "one of " + ", ".join(f"`{choice}`" for choice in key.choices)
     words = KINDS[key.kind]
@@ -156,7 +164,7 @@ def values(key: Key) -> str:
     return words if key.low is None else f"{words}, at least {key.low}"
 
 
-def default(key: Key) -> str:
+def default(key: SettingKey) -> str:
     if key.default is None:
         return "no default"
     value = list(key.default) if key.kind in LISTS else key.default

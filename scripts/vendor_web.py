@@ -23,7 +23,7 @@ BUNDLES = {
     "preact.js": """\
 import htm from "htm";
 import { h } from "preact";
-export { createContext, Fragment, h, render } from "preact";
+export { createContext, Fragment, h, options, render } from "preact";
 export { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 export { batch, computed, effect, signal, useComputed, useSignal } from "@preact/signals";
 export const html = htm.bind(h);
@@ -46,7 +46,7 @@ export { Terminal } from "@xterm/xterm";
 export { FitAddon } from "@xterm/addon-fit";
 """,
 }
-COPIED = {"xterm.css": "@xterm/xterm/css/xterm.css"}
+SHEETS = {"xterm.css": "@xterm/xterm/css/xterm.css"}
 TYPES = {"preact.js": '// @ts-self-types="../preact.d.ts"\n'}
 ESBUILD = ("--bundle", "--format=esm", "--minify", "--target=es2022", "--legal-comments=none")
 
@@ -60,8 +60,9 @@ def make() -> None:
         subprocess.run(["npm", "install", "--silent", *names], cwd=place, check=True)
         for name, entry in BUNDLES.items():
             _bundle(place, name, entry)
-        for name, source in COPIED.items():
-            (VENDOR / name).write_bytes((place / "node_modules" / source).read_bytes())
+        for name, source in SHEETS.items():
+            words = (place / "node_modules" / source, "--minify", "--legal-comments=none")
+            _esbuild(place, *words, f"--outfile={VENDOR / name}")
         (VENDOR / "LICENSES.txt").write_text(_licences(place, lock["packages"]))
     lock["sha256"] = {path.name: _hash(path) for path in _files()}
     LOCK.write_text(json.dumps(lock, indent=2) + "\n")
@@ -69,10 +70,12 @@ def make() -> None:
 
 def _bundle(place: Path, name: str, entry: str) -> None:
     (place / "entry.js").write_text(entry)
-    esbuild = place / "node_modules" / ".bin" / "esbuild"
     banner = f"--banner:js={TYPES.get(name, '')}// @ts-nocheck"
-    made = f"--outfile={VENDOR / name}"
-    subprocess.run([esbuild, "entry.js", *ESBUILD, banner, made], cwd=place, check=True)
+    _esbuild(place, "entry.js", *ESBUILD, banner, f"--outfile={VENDOR / name}")
+
+
+def _esbuild(place: Path, *words: str | Path) -> None:
+    subprocess.run([place / "node_modules" / ".bin" / "esbuild", *words], cwd=place, check=True)
 
 
 def _licences(place: Path, names: dict[str, str]) -> str:

@@ -21,6 +21,24 @@ def pytest_configure() -> None:
             signal.signal(number, lambda *_: None)
 
 
+class FailuresAtOnce:
+    """Name each test when it fails, and not after all others."""
+
+    def __init__(self, terminal) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report) -> None:
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"FAILED {report.nodeid} ({report.when})")
+
+
+def pytest_sessionstart(session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        terminal = session.config.pluginmanager.getplugin("terminalreporter")
+        session.config.pluginmanager.register(FailuresAtOnce(terminal))
+
+
 @pytest.fixture(scope="session")
 def postgres_server():
     with private_postgres() as url:

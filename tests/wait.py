@@ -8,19 +8,25 @@ from __future__ import annotations
 import time
 
 LIMIT = 90.0  # seconds; reached only by what would never come, so it can be long
+LOOK = 0.01  # seconds between two looks at least
+LONGEST_LOOK = 0.3  # and at most
 
 
 def until(fact, why="", *, errors: tuple[type[BaseException], ...] = ()):
     """The first true value of `fact()`, in which these errors mean: not yet.
 
-    `why` says what was waited for, or is called to say it.
+    `why` says what was waited for, or is called to say it. What takes long to look at, such as a
+    command, is looked at less often: it would keep what is waited for from the processor.
     """
-    end = time.monotonic() + LIMIT
+    begun = time.monotonic()
+    end = begun + LIMIT
     while not (value := _value(fact, errors)):
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             words = why() if callable(why) else why
             raise AssertionError(f"not within {LIMIT:.0f} s: {words or 'what was waited for'}")
-        time.sleep(0.01)
+        time.sleep(min(LONGEST_LOOK, max(LOOK, 2 * (now - begun))))
+        begun = time.monotonic()
     return value
 
 

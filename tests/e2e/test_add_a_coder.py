@@ -115,7 +115,7 @@ def test_every_coder_is_listed_with_what_it_can_do_and_where_it_is(scratch):
     assert rows["claude"]["why"] == "It did not say its version within 3 s."
     assert rows["aider"]["version"] == "9.8.7"
     assert rows["agy"]["path"] is None
-    assert rows["agy"]["abilities"]["verified"].startswith("Never")
+    assert rows["agy"]["abilities"]["verified"].startswith("Not with agy itself")
     assert (rows["agy"]["estimates"], rows["claude"]["estimates"]) == (True, False)
     assert (rows["mycoder"]["from"], rows["mycoder"]["executable"]) == ("settings", "mycli")
     assert all(row["abilities"] for row in rows.values())

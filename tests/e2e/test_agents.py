@@ -125,7 +125,9 @@ def test_the_same_words_are_heard_as_often_as_they_are_sent(scratch):
 
 
 def test_an_agent_whose_program_ended_is_not_typed_into(scratch):
-    scratch("create", "short", "--prompt", "exit 3")
+    scratch("create", "short", "--prompt", "say Hello.")
+    rests(scratch, "short")
+    scratch("prompt", "short", "exit 3")
     until(lambda: agents(scratch)["short"]["doing"] == "exited", "its end")
     assert agents(scratch)["short"]["exit"] == 3
     assert "exited 3" in scratch("list")

@@ -62,7 +62,7 @@ def test_create_takes_options_both_ways_and_the_last_one_wins(scratch):
         (("x", "--deps", "sees:t-9"), "'sees' is not a kind of dependency"),
         (("x", "--parent", "t-9"), "There is no task 't-9'"),
         (("x", "--title", "y"), "The title is 'y' or 'x', not both"),
-        ((), "There is no title"),
+        ((), "The title is missing"),
         (("x", "--frob"), "there is no option '--frob'"),
     ],
 )

@@ -93,6 +93,18 @@ def test_now_without_a_supervisor_parks_the_worktree_and_deletes_the_branch(scra
     assert "worktree" not in scratch("show", task)
 
 
+def test_what_has_landed_says_so_to_every_way_to_its_branch(scratch):
+    task = scratch.add("Work", script="write a.txt one\ncommit x")
+    scratch.work()
+    scratch("land", task, "--now")
+    commit = scratch.git("rev-parse", "HEAD").strip()[:12]
+    assert f"{task} has landed already ({commit})." in scratch.fails("merge", task, status=1)
+    words = scratch.fails("cd", task, status=1)
+    assert f"{task} has landed ({commit}), and its worktree was removed." in words
+    assert "+one" in scratch("diff", task)
+    assert "l-1 has landed already." in scratch.fails("land", "hold", task, status=1)
+
+
 def test_what_was_cut_off_after_a_landing_is_cleared_by_the_next_run(scratch):
     made(scratch)
     scratch.work()
@@ -130,7 +142,8 @@ def test_now_waits_for_work_that_is_behind_a_rival(scratch):
         scratch("answer", "t-2", "This one.")
         text, _ = waiting.communicate(timeout=LIMIT)
         scratch.wait_for("t-2", "landed")
-    assert text == "t-3 did not land on main: It conflicts with main in f.txt.\n"
+    why = "It conflicts with main in f.txt. It goes back to its agent, which a supervisor starts."
+    assert text == f"t-3 did not land on main: {why}\n"
 
 
 def test_work_that_asks_or_is_held_is_refused_with_what_to_type(scratch):
@@ -142,6 +155,28 @@ def test_work_that_asks_or_is_held_is_refused_with_what_to_type(scratch):
     scratch("land", "hold", held)
     assert f"fleet land release {held}" in scratch.fails("land", held, status=1)
     assert f"fleet land release {held}" in scratch.fails("land", held, "--now", status=1)
+
+
+def test_all_goes_on_with_what_was_queued_before(scratch):
+    """As by a command that was killed; what a person holds stays where it is."""
+    first, second, held, more = (made(scratch, f"{name}.txt") for name in "abcd")
+    scratch.work()
+    scratch("land", first, second, held)
+    scratch("land", "hold", held)
+    said = scratch("land", "--all", "--now")
+    assert [f"{task} landed on main" in said for task in (first, second, more)] == [True] * 3
+    assert held not in said
+    assert scratch.data("show", held)["task"]["status"] == "landing"
+
+
+def test_all_says_what_waits_in_the_queue(scratch):
+    task = made(scratch)
+    scratch.work()
+    assert scratch("land", "--all").startswith(f"{task} waits to land on main")
+    done = scratch.type("land", "--all")
+    queue = "1 task in the queue to land: fleet land list"
+    assert done.stdout == f"Nothing here is done and not landed. {queue}\n"
+    assert "No supervisor is running, so nothing lands." in done.stderr
 
 
 def test_now_on_a_paused_branch_says_who_paused_it(scratch):
@@ -239,7 +274,7 @@ def test_the_help_of_land_has_the_options_of_what_most_people_type(scratch):
 
 
 def test_a_second_solution_of_the_same_work_does_not_land(scratch):
-    scratch("fanout", "2", "--headless", "--prompt", "write a.txt 1\ncommit A")
+    scratch("fanout", "2", "--headless", "--prompt", "run sh -c 'echo $$ > a.txt'\ncommit A")
     scratch.work()
     one, two = [row["id"] for row in scratch.data("tasks", "--all") if row["run"]]
     batch = scratch.data("show", one)["parent"]
@@ -250,3 +285,66 @@ def test_a_second_solution_of_the_same_work_does_not_land(scratch):
     scratch.work()
     refusal = scratch.fails("pick", batch, two, "--land", status=1)
     assert f"fleet land undo {one}" in refusal
+    scratch("land", "undo", one)
+    scratch.work()
+    scratch("pick", batch, two)
+    assert scratch.status(two) == "landing"
+
+
+def test_a_solution_is_not_picked_beside_one_that_has_landed(scratch):
+    scratch("fanout", "2", "--headless", "--prompt", "write a.txt 1\ncommit A")
+    scratch.work()
+    one, two = [row["id"] for row in scratch.data("tasks", "--all") if row["run"]]
+    batch = scratch.data("show", one)["parent"]
+    scratch("close", one, two)
+    scratch("land", one, "--now")
+    assert f"fleet land undo {one}" in scratch.fails("pick", batch, two, status=1)
+
+
+def test_work_that_a_person_took_out_of_the_branch_lands_again(scratch):
+    task = made(scratch)
+    scratch.work()
+    scratch("land", task, "--now")
+    assert f"fleet land undo {task}" in scratch.fails("land", task, status=1)
+    scratch.git("reset", "-q", "--hard", "HEAD~1")
+    refusal = scratch.fails("land", "undo", task, status=1)
+    assert "somebody took it out" in refusal
+    assert f"To land it again: fleet land {task}" in refusal
+    assert f"{task} landed on main" in scratch("land", task, "--now")
+    assert (scratch.repo / "a.txt").exists()
+
+
+def test_work_that_a_person_reverted_is_not_undone_again(scratch):
+    task = made(scratch)
+    scratch.work()
+    scratch("land", task, "--now")
+    scratch.git("revert", "--no-edit", "HEAD")
+    assert "is left on main" in scratch.fails("land", "undo", task, status=1)
+
+
+def test_work_whose_branch_was_renamed_is_listed_and_lands_elsewhere(scratch):
+    task = made(scratch)
+    scratch.work()
+    scratch.git("branch", "-m", "main", "trunk")
+    (row,) = scratch.data("review")
+    assert (row["task"], row["added"]) == (task, None)
+    done = scratch.type("land", task, "--now")
+    assert "There is no branch 'main'" in done.stdout
+    assert "Make it first (git branch main), or name another: --onto BRANCH." in done.stdout
+    refusal = scratch.fails("land", task, "--onto", "trunk", "--now", status=1)
+    drop, again = f"fleet land drop {task}", f"fleet land {task} --onto trunk"
+    assert f"{drop}, then {again}" in refusal
+    scratch(*drop.split()[1:])
+    assert f"{task} landed on trunk" in scratch(*again.split()[1:], "--now")
+
+
+def test_a_command_that_is_typed_again_goes_on_with_the_same_wish(scratch, tmp_path):
+    task = made(scratch)
+    scratch.work()
+    scratch.git("clone", "-q", "--bare", ".", str(tmp_path / "far.git"))
+    scratch.git("remote", "add", "origin", str(tmp_path / "far.git"))
+    away = (tmp_path / "far.git").rename(tmp_path / "away.git")
+    assert scratch.type("land", task, "--push", "--now").returncode == 1
+    away.rename(tmp_path / "far.git")
+    assert "is already waiting to land" in scratch.fails("land", task, "--pr", "--now", status=1)
+    assert f"{task} landed on origin/main" in scratch("land", task, "--push", "--now")

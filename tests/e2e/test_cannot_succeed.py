@@ -64,6 +64,8 @@ def test_dependencies_that_conflict_later_hold_the_task_until_its_base_has_both(
     detail = scratch.data("show", both)
     assert (detail["task"]["status"], detail["failures"]) == ("paused", 0)
     assert len(detail["runs"]) == 1, said
+    assert f"→ fleet edit {both} --base BRANCH" in said
+    assert "fleet resume" not in said
     shown = scratch("show", both)
     assert f"fleet/{two} conflicts with what {both} starts from, in same.txt." in shown
     assert f"fleet edit {both} --base BRANCH" in shown
@@ -139,3 +141,45 @@ def test_an_agent_whose_command_is_not_trusted_says_what_trusts_it(scratch, code
     assert "The command of the agent 'mine' is not trusted." in said
     assert "Read it in fleet.yaml, then: fleet trust" in said
     assert "Set agents." not in said
+
+
+def test_a_set_up_that_fails_is_told_in_sentences_and_is_not_tried_again(scratch):
+    (scratch.repo / "fleet.yaml").write_text(
+        'workspace: {setup: ["echo no such package; exit 3"]}\n'
+    )
+    scratch("trust")
+    task = scratch.add("Fix the login", "--attempts", "3")
+    scratch.work()
+    detail = scratch.data("show", task)
+    assert (detail["task"]["status"], len(detail["runs"])) == ("failed", 1)
+    said = (
+        "Set-up failed (3): echo no such package; exit 3: no such package. Its whole output is in "
+    )
+    assert said in detail["waits"][0]["why"]
+
+
+def test_a_terminal_is_refused_to_a_coder_that_cannot_have_one(scratch):
+    said = scratch.fails("create", "fix-login", "--coder", "gemini", status=1)
+    assert "gemini cannot be run in a terminal." in said
+    assert "fleet create --headless" in said
+    assert scratch.data("tasks", "--all") == []
+
+
+def test_create_names_the_coders_where_it_is_given_another(scratch):
+    said = scratch.fails("create", "fix-login", "--coder", "nosuch", status=2)
+    assert "There is no coder 'nosuch'." in said
+    assert "Coders: claude, codex" in said
+    assert scratch.data("tasks", "--all") == []
+
+
+def test_a_directory_that_no_commit_has_is_refused(scratch):
+    inside = scratch.repo / "sub" / "dir"
+    inside.mkdir(parents=True)
+    said = scratch.fails("add", "Fix the login", cwd=inside, status=2)
+    assert "sub/dir is not in the last commit" in said
+    assert f"cd {scratch.repo}" in said
+    assert scratch.data("tasks", "--all") == []
+    (inside / "a.txt").write_text("x\n")
+    scratch.git("add", "-A")
+    scratch.git("commit", "-qm", "A directory")
+    scratch("add", "Fix the login", cwd=inside)

@@ -296,6 +296,10 @@ def test_the_dashboard_of_a_shop_at_work_is_shown_until_it_is_interrupted(tmp_pa
         nodes = asked(f"{url}/v1/node/list", {}, token)["nodes"]
         assert [node["status"] for node in nodes] == ["online", "online", "offline"]
         until(lambda: asked(f"{url}/v1/trace/list", {}, token), "a request through the relay")
+        assert not asked(f"{url}/v1/gateway/show", {}, token)["stale"]
+        for severity in ("warning", "good"):
+            wanted = {"severity": severity}
+            until(lambda w=wanted: asked(f"{url}/v1/gateway/log", w, token), f"a {severity} line")
         (train,) = asked(f"{url}/v1/land/trains", {}, token)
         assert train["waiting"] >= 1
         kinds = {"question", "permission", "budget", "failed", "landing", "review", "node"}

@@ -134,6 +134,27 @@ def test_a_long_diff_says_what_was_cut(scratch):
     assert lines + found["wide.txt"]["cut"] == 1000
 
 
+def test_only_as_many_lines_are_read_as_a_reply_has_room_for(scratch):
+    task = scratch.add("Much")
+    scratch.work()
+    (root,) = (scratch.home / "worktrees").glob(f"shop-*/{task}-????????")
+    for n in range(12):
+        (root / f"part{n:02}.txt").write_text("a\n" * 390)
+    (root / "uv.lock").write_text("b\n" * 20_000)
+    few = files(scratch.data("diff", task))
+    assert [few["part00.txt"]["cut"], few["part11.txt"]["cut"]] == [0, 0]
+    for n in range(12, 40):
+        (root / f"part{n:02}.txt").write_text("a\n" * 390)
+    found = files(scratch.data("diff", task))
+    assert [found[name]["cut"] for name in ("part00.txt", "part39.txt", "uv.lock")] == [
+        0,
+        390,
+        20_000,
+    ]
+    last = scratch.data("diff", task, "--path", "part39.txt")["files"][0]
+    assert (last["cut"], len(last["hunks"][0]["lines"])) == (0, 390)
+
+
 def on_a_terminal(scratch, *words) -> str:
     pid, terminal = pty.fork()
     if not pid:
@@ -160,6 +181,8 @@ def test_on_a_terminal_git_shows_it_with_the_persons_own_program(scratch):
     shown = on_a_terminal(scratch, "diff", task)
     assert "PAGED:" in shown
     assert "\x1b[32m+" in shown
+    scratch.env["NO_COLOR"] = "1"
+    assert "\x1b[32m" not in on_a_terminal(scratch, "diff", task)
     scratch.git("config", "--global", "diff.external", "echo MINE")
     assert "MINE one.txt" in on_a_terminal(scratch, "diff", task)
     assert "MINE" not in scratch("diff", task)

@@ -150,6 +150,21 @@ def test_coders(patient):
     patient.whole("coders", env=env)
 
 
+def test_a_coder_of_your_own_needs_no_version(patient):
+    own = patient.root / "own" / "bin" / "my-agent"
+    own.write_text("#!/bin/sh\necho Hello\n")
+    own.chmod(0o755)
+    patient.scratch("config", "set", "coder=scripted")
+    config = patient.scratch.home / "config.yaml"
+    config.write_text("coder: mine\ncoders:\n  mine: {command: [my-agent, '{prompt}']}\n")
+    env = {"FLEET_CODER": "", "PATH": f"{own.parent}:{patient.scratch.env['PATH']}"}
+    assert patient.whole("coders", env=env)[0]["said"] == "mine"
+    known = patient.scratch("coders", "mine", env=env)
+    assert f"{own}: It did not say its version." in known
+    own.unlink()
+    assert "There is no my-agent on PATH." in patient.bad("coders", env=env)["said"]
+
+
 def test_files(patient):
     home = patient.scratch.home
     patient.scratch("add", "Fix the login")

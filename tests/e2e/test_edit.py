@@ -33,6 +33,24 @@ def editor(scratch, tmp_path):
     return make
 
 
+def test_who_does_an_ended_task_next_is_told_by_edit(scratch):
+    """Its row shows who did it last."""
+    task = scratch.add()
+    scratch.work()
+    done = scratch.type("edit", task, "--agent", "codex")
+    assert "scripted" not in done.stdout
+    again = f"It is done: `fleet retry {task}` queues it again with codex."
+    assert again in done.stderr
+    scratch("retry", task)
+    assert scratch.data("show", task)["task"]["coder"] == "codex"
+
+
+def test_why_an_edited_task_waits_is_said_once(scratch):
+    first, task = scratch.add("First"), scratch.add("Second")
+    done = scratch.type("edit", task, "--after", first)
+    assert done.stderr.startswith(f"It waits for {first}, which is open.")
+
+
 def test_every_option_of_edit_counts(scratch):
     first, task = scratch.add("First"), scratch.add("Old title", "--label", "old")
     words = [
@@ -92,8 +110,7 @@ def test_dependencies_that_conflict_are_mended_with_another_base(scratch):
     scratch.git("merge", "-q", "-s", "ours", "--no-edit", f"fleet/{two}", cwd=tree)
     assert "no commit 'mendde'" in scratch.fails("edit", both, "--base", "mendde", status=2)
     done = scratch.type("edit", both, "--base", "mended")
-    assert done.stderr == f"It is paused: `fleet resume {both}` lets it start.\n"
-    scratch("resume", both)
+    assert "paused" not in done.stderr
     scratch.work()
     assert scratch.status(both) == "done"
     branch = scratch.data("show", both)["runs"][-1]["branch"]

@@ -96,6 +96,17 @@ def test_what_to_run_next_names_no_file_that_is_not_there(scratch):
     assert (scratch.repo / ".env.subagent-fleet").is_file()
 
 
+def test_without_a_model_nothing_leads_to_a_gateway_that_cannot_run(tmp_path):
+    scratch = Scratch(tmp_path)
+    (scratch.repo / "fleet.yaml").write_text(
+        "agents: {reviewer: {coder: claude, description: Reviews., prompt: Review.}}\n"
+    )
+    said = scratch("generate")
+    assert "fleet up" not in said
+    assert "source" not in said
+    assert said.partition("Next:\n")[2].strip().startswith("claude ")
+
+
 def test_the_environment_alone_still_leads_opencode_to_its_file(scratch):
     scratch("generate", "--target", "opencode", "--target", "env")
     held = (scratch.repo / ".env.subagent-fleet").read_text()
@@ -322,6 +333,14 @@ def test_somewhere_else(scratch, tmp_path):
     scratch("generate", "--out", str(tmp_path / "there"), "--claude-only")
     assert (tmp_path / "there/.claude/agents/planner.md").exists()
     assert not (scratch.repo / ".claude").exists()
+
+
+def test_a_directory_that_cannot_be_made_is_named(scratch, tmp_path):
+    (tmp_path / "taken").write_text("")
+    for words in (("generate",), ("skills", "install"), ("plugins", "install")):
+        said = scratch.fails(*words, "--out", str(tmp_path / "taken" / "below"), status=3)
+        assert f"The directory {tmp_path}/taken/below cannot be made: Not a directory." in said
+        assert "--out DIR" in said
 
 
 def test_what_an_agent_is_told_and_may_do_is_said_in_each_programs_own_way(scratch):

@@ -16,6 +16,7 @@ from tests.forges.fake_forge import TOKEN, FakeForge, Issue
 from tests.wait import until
 
 SECRET = "hook-s3cret"
+GITEA_SECRET = "of-an0ther-forge"
 
 
 @pytest.fixture
@@ -33,7 +34,8 @@ def served(tmp_path, forge):
         "FLEET_FORGE_HOSTS": f"{forge.host}=github",
         "FLEET_FORGE_TOKEN": TOKEN,
         "FLEET_HOOK_GITHUB": SECRET,
-        "FLEET_HOOKS_SECRETS": "github=os.environ/FLEET_HOOK_GITHUB",
+        "FLEET_HOOK_GITEA": GITEA_SECRET,
+        "FLEET_HOOKS_SECRETS": '["github=os.environ/FLEET_HOOK_GITHUB", "gitea=os.environ/FLEET_HOOK_GITEA"]',
         "FLEET_HOOKS_PEOPLE": "ada",
     }
     made = Served(scratch, env=env)
@@ -87,6 +89,23 @@ def test_what_is_not_signed_not_fresh_or_not_allowed_is_refused_and_written_down
     assert tasks(served) == []
     trail = json.dumps(served.scratch.data("audit"))
     assert all(code in trail for code in refused)
+
+
+def test_one_forge_speaks_of_no_ticket_of_another(served, forge):
+    """Its tickets are read with the server's own token, and its people have other names there."""
+    issue = json.loads(event(forge))["issue"]
+    labels = [{"name": "fleet"}]
+    said = {
+        "action": "label_updated",
+        "issue": issue | {"labels": labels},
+        "sender": {"login": "ada"},
+    }
+    body = json.dumps(said).encode()
+    digest = hmac.new(GITEA_SECRET.encode(), body, hashlib.sha256).hexdigest()
+    headers = {"Content-Type": "application/json", "X-Gitea-Signature": digest}
+    status, reply = served.ask("POST", "/hooks/gitea", body, headers=headers)
+    assert (status, reply["code"]) == (403, "other_forge")
+    assert tasks(served) == []
 
 
 def test_too_much_from_strangers_is_not_read(served, forge):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import urllib.error
 
 import pytest
 
-from tests.e2e.machines import Machines
+from tests.e2e.machines import Machines, alive
 from tests.wait import until
 
 
@@ -56,6 +57,18 @@ def test_a_service_that_a_person_stopped_stays_stopped_and_tasks_wait_for_it(mac
     assert "gateway     not running: fleet up" in machines.scratch("status")
 
 
+def test_a_service_that_has_died_and_is_then_stopped_stays_stopped(machines):
+    machines.scratch("gateway", "start")
+    pid = kill(machines, "gateway")
+    until(lambda: not alive(pid))
+    assert "Stopped: relay." in machines.scratch("gateway", "stop")
+    machines.scratch("run", "--detach")
+    task = machines.scratch.add()
+    machines.scratch.wait_for(task, "done")  # the supervisor has looked at what it is to keep alive
+    assert not list(machines.scratch.home.glob("gateway/*/gateway.json"))
+    assert machines.services()["gateway"]["pid"] is None
+
+
 def words(machines, task: str) -> str:
     return " ".join(machines.scratch.type("show", task).stdout.split())
 
@@ -92,6 +105,33 @@ def test_tasks_lose_no_attempt_while_a_service_is_away(machines, name):
         until(lambda pid=pid: is_back(machines, name, pid))
     until(lambda: all(state(machines, task) in {"done", "failed"} for task in tasks))
     assert {state(machines, task) for task in tasks} == {"done"}, words(machines, tasks[0])
+
+
+def test_tasks_wait_for_a_model_that_the_relay_has_shut_off_on_its_only_node(machines):
+    """The node answers, its other pages too: only that model's requests fail."""
+    program = machines.root / "asks.py"
+    program.write_text(ASKS)
+    machines.file.write_text(
+        machines.file.read_text()
+        + f"  asker: {{coder: command, model: small-coder, command: [python3, {program}, '{{model}}']}}\n"
+    )
+    machines.scratch("trust")
+    machines.scratch("up", "--no-warm")
+    machines.laptop.manner.broken = {"qwen2.5-coder:7b": "model requires more system memory"}
+    for _ in range(3):
+        with pytest.raises(urllib.error.HTTPError):
+            machines.ask()
+    task = machines.scratch.add("Ask", "--agent", "asker", "--attempts", "1")
+    until(lambda: "laptop (shut off: " in words(machines, task))
+    assert "model requires more system memory" in words(machines, task)
+    status = " ".join(machines.scratch("status").split())
+    assert "(1 task behind it) qwen2.5-coder:7b on laptop: shut off: " in status
+    assert "qwen2.5-coder:7b (shut off: it answered with status 500: model requires more" in status
+    before = machines.scratch.data("show", task)["runs"]
+    assert len(before) <= 1  # at most one began before the supervisor knew
+    machines.laptop.manner.broken = {}
+    until(lambda: state(machines, task) == "done")
+    assert len(machines.scratch.data("show", task)["runs"]) == len(before) + 1
 
 
 def state(machines, task: str) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+import yaml
+
+from fleet.cli.tasks.tasks import add
 from tests.e2e.scratch import Scratch
 
 PLAN = """\
@@ -84,6 +88,33 @@ def test_what_is_exported_and_added_elsewhere_is_exported_alike(scratch, plan, t
     assert other.data("tasks", "--export")["yaml"] == text
 
 
+def test_a_plan_may_wait_for_work_that_has_landed(scratch):
+    scratch("add", "-f", "-", stdin=b"- {title: A, name: a}\n- {title: B, after: 'a:landed'}\n")
+    assert scratch.data("show", "t-2")["needs"] == ["t-1:landed"]
+    exported = yaml.safe_load(scratch("tasks", "--export"))["tasks"]
+    assert exported[1]["after"] == "a:landed"
+
+
+def test_an_export_has_whatever_a_task_was_added_with(scratch):
+    given = {
+        "coder": "scripted", "model": "m", "priority": 0, "label": ["a", "b"], "needs": "gpu",
+        "base": "HEAD", "branch": "x", "review": True, "attempts": 2,
+        "time_limit": 60, "budget": ["$5", "90 tokens"], "gate": "true", "permissions": "read",
+        "prompt": "Do it.", "team": "red", "agent": "scripted",
+    }  # fmt: skip
+    elsewhere = {"title", "file", "again", "dry_run", "issue", "prompt_file", "description"}
+    elsewhere |= {"after", "cwd", "swarm", "config", "json", "show_help"}
+    assert {option.name for option in add.params} - elsewhere == {*given, "in_place"}
+    path = scratch.repo / "one.yaml"
+    both = [{"title": "One", **given}, {"title": "Two", "team": "red", "in_place": True}]
+    path.write_text(json.dumps({"tasks": both}))
+    scratch("add", "--file", str(path))
+    tasks = yaml.safe_load(scratch("tasks", "red", "--export"))["tasks"]
+    assert [task.pop("name") for task in tasks] == ["one", "two"]
+    assert tasks[0] == both[0]
+    assert tasks[1]["in_place"] is True
+
+
 def test_an_export_says_which_tasks_it_leaves_out(scratch):
     first = scratch.add("First")
     second = scratch.add("Second", "--after", first)
@@ -114,7 +145,7 @@ def test_everything_that_is_wrong_in_a_file_is_told_with_its_line(scratch):
         "  Did you mean 'title'?",
         "tasks.yaml:4: priorty: is not a key of a task.",
         "  Did you mean 'priority'?",
-        "tasks.yaml:5: priority: 'high' is not a valid integer.",
+        "tasks.yaml:5: priority: 'high' is not a whole number.",
         "tasks.yaml:6: review: is neither true nor false.",
         "tasks.yaml:7: is not a task.",
         "  Write `tasks:` and a list: `- title: Fix the login`.",
@@ -163,6 +194,8 @@ def test_paths_in_a_file_are_relative_to_it(scratch):
     below.mkdir()
     (below / "prompt.md").write_text("say Hello.")
     (below / "tasks.yaml").write_text("tasks: [{title: A, prompt-file: prompt.md, cwd: .}]")
+    scratch.git("add", "-A")
+    scratch.git("commit", "-qm", "Plans")
     scratch("add", "--file", "plans/tasks.yaml")
     shown = scratch.data("show", "t-1")
     assert (shown["prompt"], shown["task"]["cwd"]) == ("say Hello.", str(below))
@@ -185,3 +218,16 @@ def test_settings_that_are_not_trusted_are_named_once(scratch):
         done = scratch.type("add", "--file", str(file), *words)
         assert done.returncode == 0, done.stderr
         assert done.stderr.count("fleet trust") == 1, done.stderr
+
+
+def test_a_file_in_json_is_read_as_json_writes_it(scratch):
+    title = "Fix \U0001f680 and \\ud83d"
+    scratch("add", "--file", "-", stdin=json.dumps({"tasks": [title]}).encode())
+    assert scratch.data("tasks")[0]["title"] == title
+
+
+def test_all_open_tasks_are_exported_however_many_there_are(scratch):
+    tasks = [f"Task {n}" for n in range(60)]
+    scratch("add", "--file", "-", stdin=json.dumps({"tasks": tasks}).encode())
+    assert scratch("tasks", "--export").count("title: Task") == 60
+    assert scratch("tasks", "--export", "-n", "5").count("title: Task") == 5

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from tests.e2e.scratch import Scratch
+from tests.e2e.scratch import FLEET, Scratch
 from tests.e2e.served import Served
-from tests.wait import until
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,14 @@ def test_a_task_is_queued_there_done_there_and_shown_here(served, away):
     assert task in away("tasks", "--all")
     assert "Hello from there." in away("logs", task)
     assert not (away.home / "fleet.db").exists()
+
+
+def test_what_needs_somebody_there_is_listed_here(served, away):
+    task = away.add("Choose a licence", script="ask Which licence?")
+    until(lambda: away.status(task) == "asking", "the question")
+    assert f"fleet answer {task} TEXT" in away("inbox")
+    assert f"cwd       {served.scratch.repo}" in away("show", task)
+    away("cancel", task)
 
 
 def test_an_agent_is_spoken_to_and_cancelled_from_here(served, away):
@@ -77,7 +89,30 @@ def test_a_command_of_this_machine_says_so_and_stays_here(away):
     done = away.type("run", "status")
     assert "acts on this machine" in done.stderr
     assert "stopped" in done.stdout
-    assert "acts on this machine" in away.fails("attach", "t-1", status=2)
+
+
+def test_attach_leads_to_the_terminal_of_an_agent_there(served, away):
+    away("spawn", "seat", "say Hello from there.")
+    (agent,) = away.data("list")
+    until(lambda: away.data("show", agent["task"])["task"]["status"] == "running", "it to run")
+    refused = away.fails("attach", "seat", status=1)
+    assert "Standard input is not a terminal." in refused
+    assert "acts on this machine" not in refused
+    master, slave = pty.openpty()
+    given = {"stdin": slave, "stdout": slave, "stderr": slave, "start_new_session": True}
+    there = subprocess.Popen([FLEET, "attach", "seat"], cwd=away.repo, env=away.env, **given)
+    os.close(slave)
+    try:
+        seen = b""
+        until(lambda: select.select([master], [], [], 0)[0], "the terminal to be drawn")
+        while b"Hello from there." not in seen:
+            seen += os.read(master, 65536)
+        os.write(master, b"\x11")  # Ctrl-Q
+        assert there.wait(LIMIT) == 0
+    finally:
+        there.kill()
+        os.close(master)
+        away("dismiss", "seat")
 
 
 def test_what_needs_this_machine_is_refused_and_nothing_of_it_done_there(served, away):

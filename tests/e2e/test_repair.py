@@ -135,7 +135,7 @@ def test_a_worktree_that_was_moved_is_known_at_its_new_place(scratch, tmp_path, 
         scratch.git("worktree", "move", str(old), str(new))
     else:
         old.rename(new)
-    assert f"it is known at {new} now" in notes(scratch)
+    assert f"was moved to {new}" in notes(scratch)
     assert agent(scratch)["path"] == str(new)
     assert notes(scratch) == ""
     assert "+precious" in scratch("diff", "fix")
@@ -156,7 +156,7 @@ def test_a_worktree_that_was_moved_after_its_agent_ended_is_listed_until_git_kno
     assert f"The worktree of t-1 (fix) is gone: {old}." in said
     assert f"git -C {scratch.repo} worktree repair ITS-NEW-PLACE" in said
     scratch.git("worktree", "repair", str(new))
-    assert f"it is known at {new} now" in notes(scratch)
+    assert f"was moved to {new}" in notes(scratch)
 
 
 def test_a_worktree_that_was_removed_is_listed_with_the_way_to_get_it_back(scratch):

@@ -26,15 +26,17 @@ def test_old_transcripts_of_ended_tasks_are_removed_and_logs_says_so(tmp_path):
     scratch("add", "Old", "--prompt", "say hello\nwrite a.txt a\ncommit a")
     scratch("add", "New", "--prompt", "say hello")
     scratch("add", "Asks", "--prompt", "ask Which?")
+    scratch("add", "Reviewed", "--prompt", "say hello", "--review")
     scratch("run", "--once")
     old, new = aged(scratch, "t-1.1", 91), aged(scratch, "t-2.1", 89)
-    asking = aged(scratch, "t-3.1", 400)
+    asking, reviewed = aged(scratch, "t-3.1", 400), aged(scratch, "t-4.1", 400)
     assert "Would remove the transcripts of 1 run" in scratch("gc", "--all", "--dry-run")
     assert (old / "transcript").exists()
     assert scratch.data("gc", "--all")["transcripts"] == ["t-1.1"]
     assert not (old / "transcript").exists()
     assert (new / "transcript").exists()
     assert (asking / "transcript").exists()  # its task goes on
+    assert (reviewed / "transcript").exists()  # somebody is going to look at it
     refused = scratch.fails("logs", "t-1", status=2)
     assert "was removed: it was older than 90 days (`retention.transcripts`)" in refused
     assert "hello" in scratch("logs", "t-2")
@@ -42,6 +44,19 @@ def test_old_transcripts_of_ended_tasks_are_removed_and_logs_says_so(tmp_path):
     scratch("retry", "t-1")
     scratch("run", "--once")  # the number of the run that was removed is not given again
     assert [run["id"] for run in scratch.data("show", "t-1")["runs"]] == ["t-1.1", "t-1.2"]
+
+
+def test_what_tmux_recorded_of_a_terminal_counts_and_goes_with_the_transcript(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Old", "--prompt", "say hello")
+    scratch("run", "--once")
+    folder = scratch.home / "runs" / "t-1.1"
+    recorded = [folder.with_name("t-1.1.screen"), folder.with_name("t-1.1.screen.1")]
+    for path in (*recorded, folder / "screen.txt"):
+        path.write_bytes(b"x" * 1_000_000)
+    most = {"FLEET_RETENTION_TRANSCRIPTS_MB": "3"}
+    assert scratch.data("gc", "--all", env=most)["transcripts"] == ["t-1.1"]
+    assert not any(path.exists() for path in (*recorded, folder / "screen.txt"))
 
 
 def test_a_supervisor_removes_them_by_itself_unless_the_setting_is_0(tmp_path):
@@ -57,6 +72,27 @@ def test_a_supervisor_removes_them_by_itself_unless_the_setting_is_0(tmp_path):
         until(lambda: not (old / "transcript").exists())
     finally:
         scratch("run", "stop")
+
+
+def test_the_oldest_transcripts_of_ended_tasks_go_while_all_are_too_large(tmp_path):
+    scratch = Scratch(tmp_path)
+    for title in ("Asks", "Oldest", "Old", "New"):
+        scratch("add", title, "--prompt", "ask Which?" if title == "Asks" else "say hello")
+    scratch("run", "--once")
+    runs = [aged(scratch, f"t-{n}.1", 5 - n) for n in (1, 2, 3, 4)]
+    for run in runs:
+        at = (run / "transcript").stat().st_mtime
+        os.truncate(run / "transcript", 800_000)
+        os.utime(run / "transcript", (at, at))
+    most = {"FLEET_RETENTION_TRANSCRIPTS_MB": "2"}
+    assert scratch.data("gc", "--all", env=most)["transcripts"] == ["t-2.1", "t-3.1"]
+    assert [(run / "transcript").exists() for run in runs] == [True, False, False, True]
+    refused = scratch.fails("logs", "t-2", status=2)
+    assert (
+        "was removed: all transcripts together took more than 2 MB (`retention.transcripts_mb`)"
+        in refused
+    )
+    assert scratch.data("gc", "--all", env=most)["transcripts"] == []
 
 
 def test_old_tasks_and_events_go_and_what_is_needed_stays(tmp_path):

@@ -74,6 +74,15 @@ def test_the_summary_says_what_became_of_each_task_and_what_to_type(scratch):
     assert rows["t-5"] == ["t-5", "failed", why, "fleet logs t-5, fleet retry t-5"]
 
 
+def test_settings_that_are_not_trusted_are_named_before_anything_starts(scratch):
+    (scratch.repo / "fleet.yaml").write_text("workspace: {setup: [make deps]}\n")
+    note = "fleet.yaml: not trusted, so without effect: workspace.setup."
+    for words in (("run", "--once"), ("run", "start", "--once")):
+        assert scratch.type(*words).stderr.startswith(note)
+    scratch("trust")
+    assert note not in scratch.work()
+
+
 def test_with_nothing_to_do_it_says_so(scratch):
     assert re.search(r"\nAfter \d+s, nothing was left to do\.\n$", scratch.work())
 

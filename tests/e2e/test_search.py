@@ -46,7 +46,7 @@ def test_nothing_in_the_text_is_an_operator(scratch, text):
 
 
 def test_a_text_without_words_is_refused(scratch):
-    assert "no word to search for" in scratch.fails("search", "*** …", status=1)
+    assert "no word to search for" in scratch.fails("search", "*** …", status=2)
     assert scratch("search", "nothing").strip() == "Nothing was found."
 
 

@@ -224,3 +224,15 @@ def test_a_server_keeps_nothing_in_another_store_than_it_was_told_to(scratch, ki
         done = scratch.type(*words, env={"STORAGE_BACKEND": kind})
         assert done.returncode == 2, words
         assert "STORAGE_BACKEND" in done.stderr
+
+
+def test_a_lead_lands_work_over_the_network(scratch, serve):
+    served = serve()
+    lead = served.token("ann", "team-lead", "--team", "red")
+    body = {"title": "Greet", "prompt": "write a.txt a\ncommit Greet"}
+    task = served.ask("POST", "/v1/task/add", body, token=lead)[1]["data"]["id"]
+    scratch.wait_for(task, "done")
+    status, reply = served.ask("POST", "/v1/land/add", {"tasks": [task]}, token=lead)
+    assert (status, reply["data"][0]["task"]) == (200, task), reply
+    scratch.wait_for(task, "landed")
+    assert scratch.git("show", "main:a.txt") == "a\n"

@@ -72,7 +72,10 @@ def test_init_sets_up_the_home_and_the_project_and_may_be_run_again(fleet):
     (fleet.project / "package.json").write_text("{}")
     said = fleet("init").stdout
     assert "Created fleet.yaml for a node project." in said
-    assert "Commented out in it, because each new worktree would run it: `npm install`." in said
+    assert (
+        "Commented out in it, because each new worktree would run it: `npm install --no-package-lock`."
+        in said
+    )
     assert fleet("validate").stdout == "fleet.yaml is valid.\n"
     before = fleet.file.read_bytes()
     assert "fleet.yaml already exists; it was not changed." in fleet("init").stdout
@@ -112,11 +115,11 @@ def test_init_writes_agents_for_the_programs_that_are_there_and_nodes_where_olla
 def test_init_asks_before_it_writes_commands_that_run_in_every_worktree(fleet):
     (fleet.project / "package.json").write_text("{}")
     data = fleet.data("init")
-    assert data["setup"] == {"commands": ["npm install"], "enabled": False}
+    assert data["setup"] == {"commands": ["npm install --no-package-lock"], "enabled": False}
     assert "# setup:" in fleet.file.read_text()
     said = fleet("init", "--force", "--yes").stdout
-    assert "Each new worktree runs `npm install`." in said
-    assert "\n  setup:\n    - npm install\n" in fleet.file.read_text()
+    assert "Each new worktree runs `npm install --no-package-lock`." in said
+    assert "\n  setup:\n    - npm install --no-package-lock\n" in fleet.file.read_text()
 
 
 def test_init_finds_the_top_of_the_repository_and_the_type_can_be_given(fleet):
@@ -344,6 +347,8 @@ def test_config_edit_with_an_editor_that_fails(fleet):
     fleet.file.write_text("team: red\n")
     assert "is not installed" in fleet("config", "edit", EDITOR="no-such-editor", status=2).stderr
     assert "ended with status 1" in fleet("config", "edit", EDITOR="false", status=1).stderr
+    none = fleet("config", "edit", EDITOR="", VISUAL="", status=2).stderr
+    assert "There is no terminal for an editor." in none
 
 
 def test_config_validate_checks_what_is_there(fleet):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fleet.cli.tasks.bulk import some
 from tests.e2e.scratch import Scratch
 from tests.wait import until
 
@@ -99,6 +100,22 @@ def test_retry_failed_opens_every_failed_task_of_the_project(scratch):
     assert states(scratch) == {"t-1": "ready", "t-2": "ready", "t-3": "done"}
 
 
+def test_retry_takes_tasks_or_all_that_failed_not_both(scratch):
+    add(scratch, "One", prompt="say hi")
+    scratch("run", "--once")
+    both = scratch.fails("retry", "--failed", "t-1", status=2)
+    neither = scratch.fails("retry", status=2)
+    assert both == neither
+    assert "fleet retry t-3, or fleet retry --failed" in both
+    assert states(scratch) == {"t-1": "done"}
+
+
+def test_a_pattern_that_matches_nothing_says_what_it_is_compared_with(scratch):
+    add(scratch, "Fix the login")
+    said = scratch.fails("pause", "Fix*", status=2)
+    assert "compared with ids (t-3) and branches, not with titles" in said
+
+
 def test_without_a_task_the_command_says_which_argument_is_missing(scratch):
     for command in ("cancel", "retry", "pause", "resume", "close"):
         done = scratch.type(command)
@@ -136,3 +153,18 @@ def test_a_name_is_free_again_once_its_agent_was_ended_without_work(scratch):
     assert "fix" in scratch.git("branch", "--format=%(refname:short)").split()
     refused = scratch.fails("create", "fix", "--headless", "-p", "say hi", status=1)
     assert "There is already a branch fix." in refused
+
+
+def test_a_list_says_when_there_are_more_than_it_shows(scratch):
+    add(scratch, "One", "Two", "Three")
+    for more in ((), ("--tree",)):
+        cut = scratch.type("tasks", "-n", "2", *more)
+        assert "There are more than these 2: `fleet tasks -n 20` lists more." in cut.stderr
+        assert len({"t-1", "t-2", "t-3"} & set(cut.stdout.split())) == 2
+        assert "There are more" not in scratch.type("tasks", "-n", "3", *more).stderr
+    assert "There are more" in scratch.document("tasks", "-n", "2")["notes"][0]
+
+
+def test_a_question_names_a_few_of_many_tasks():
+    assert some(["t-1", "t-2"]) == "t-1, t-2"
+    assert some([f"t-{n}" for n in range(1000)]).endswith("t-18, t-19 and 980 more")

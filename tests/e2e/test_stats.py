@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.scratch import Scratch
+from tests.wait import until
 
 
 @pytest.fixture
@@ -46,4 +47,18 @@ def test_what_is_older_does_not_count_and_a_wrong_time_is_refused(scratch):
     assert scratch.data("stats", "--since", "2h")["total"]["done"] == 1
     assert scratch.data("stats", "--since", "0s")["total"]["done"] == 0
     assert "is not a time" in scratch.fails("stats", "--since", "soon", status=2)
+    assert "2999-01-01 is in the future" in scratch.fails(
+        "stats", "--since", "2999-01-01", status=2
+    )
+    assert scratch.data("stats", "--since", "99999999d")["total"]["done"] == 1
     assert "cannot be used together" in scratch.fails("stats", "--day", "--week", status=2)
+
+
+def test_budgets_name_a_limit_that_was_reached(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch.add("Turned away", script="limit 3600")
+    with scratch.supervisor():
+        until(lambda: scratch.data("show", "1")["runs"], "its first run")
+        notes = until(lambda: scratch.document("budgets").get("notes"), "the limit is known")
+    assert "Nothing that needs credential scripted on host " in notes[0]
+    assert notes[0].endswith(": Rate limited.")

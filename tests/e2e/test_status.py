@@ -236,6 +236,7 @@ def test_a_mistake_in_the_settings_is_a_line_of_the_page(scratch):
         line for line in page.splitlines() if "fleet.yaml:1: codr: is not a setting." in line
     ]
     assert line.endswith("  fleet validate")
+    assert "nodes       unknown: see the mistake below" in page.splitlines()
     assert f"fleet answer {task} TEXT" in page
     assert scratch.data("status")["needs_you"][0]["kind"] == "settings"
     assert "codr" in scratch.fails("status", "--config", "fleet.yaml", status=2)

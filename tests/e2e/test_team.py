@@ -113,3 +113,10 @@ def test_a_group_alone_lists(scratch, name):
     scratch("claims", "take", "a.py")
     assert scratch(name)
     assert scratch.document(name) == scratch.document(name, "list")
+
+
+def test_a_swarm_says_how_commands_take_it(scratch):
+    made = scratch.type("swarm-create", "builders", "3")
+    assert made.stderr == 'Commands take it by its id: fleet add "TITLE" --swarm t-1\n'
+    scratch("add", "Fix the login", "--swarm", "t-1")
+    assert scratch.data("swarms")[0]["tasks"] == 1

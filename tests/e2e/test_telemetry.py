@@ -10,7 +10,7 @@ import pytest
 
 from fleet.adapters.otel.export import Collector, Exporter
 from fleet.domain.errors import Refused
-from fleet.domain.nodes.trace import Source, Times, Tokens, Trace, written
+from fleet.domain.nodes.trace import Times, TokenCounts, Trace, TraceSource, written
 from tests.e2e.scratch import Scratch
 from tests.otlp_stand_in import OtlpStandIn, attributes
 
@@ -22,8 +22,8 @@ REQUEST = Trace(
     wire="ollama",
     node="box",
     upstream="qwen:7b",
-    source=Source("t-1.1"),
-    tokens=Tokens(900, 30),
+    source=TraceSource("t-1.1"),
+    tokens=TokenCounts(900, 30),
     times=Times(0.0, 0.25, 1.5),
     outcome="ok",
     status=200,

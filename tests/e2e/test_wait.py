@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
+from tests.wait import LIMIT, until
 
 
 @pytest.fixture
@@ -30,9 +31,10 @@ def test_the_status_tells_how_the_tasks_ended(scratch):
     assert scratch("wait", good) == f"{good} is done: Good.\n"
     done = scratch.type("wait", good, bad)
     assert done.returncode == 1
-    assert f"{bad} is failed: Bad. Exit status 1. no luck  → fleet retry {bad}" in done.stdout
+    assert f"{bad} failed: Bad. Exit status 1. no luck  → fleet retry {bad}" in done.stdout
     assert scratch.type("wait", "--any", good, bad).returncode == 1
     assert [one["outcome"] for one in outcomes(scratch, good, bad, status=1)] == ["done", "failed"]
+    assert [one["task"] for one in outcomes(scratch, "t-*", status=1)] == [good, bad]
     scratch("cancel", bad)
     assert outcomes(scratch, bad, status=1)[0]["status"] == "cancelled"
     assert "There is no task" in scratch.fails("wait", "t-99", status=2)
@@ -57,6 +59,20 @@ def test_the_time_that_it_waits_can_be_limited(scratch):
     assert (done.returncode, done.stdout) == (3, f"{task} is ready: Fix the login.\n")
 
 
+def test_a_task_that_nobody_starts_or_whose_program_is_missing_is_told(scratch):
+    task = scratch.add("Work", "--coder", "agy")
+    off = "No supervisor is running, so nothing starts."
+    assert off in scratch.type("wait", task, "--timeout", "0.3").stderr
+    with scratch.supervisor():
+        record, early = scratch.home / "supervisor.json", (FileNotFoundError, KeyError)
+        until(lambda: json.loads(record.read_text())["supervising"], "it", errors=early)
+        done = scratch.type("wait", task, timeout=LIMIT)
+    assert done.returncode == 4
+    assert "agy is not on the supervisor's PATH." in done.stdout
+    assert "Install agy" in done.stdout
+    assert off not in done.stderr
+
+
 def test_a_question_is_said_at_once_and_ends_the_wait(scratch):
     task = scratch.add("Ask", script="ask Which way?\nsay {answer}")
     later = scratch.add("Later", "--after", task)
@@ -75,7 +91,7 @@ def test_a_question_is_said_while_the_others_go_on(scratch):
     task = scratch.add("Ask", script="ask Which way?")
     scratch.work()
     ready = scratch.add("Ready")
-    done = scratch.type("wait", task, ready, "--timeout", "0.5")
+    done = scratch.type("wait", task, ready, "--timeout", "3")
     assert f"{task} is asking: Ask." in done.stderr
     assert done.returncode == 3
 

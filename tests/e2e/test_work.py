@@ -73,6 +73,17 @@ def test_every_option_of_add_is_kept(scratch):
         assert re.sub(r" +", " ", words) in re.sub(r" +", " ", shown)
 
 
+def test_of_a_text_of_several_lines_the_first_is_the_title_and_all_is_the_prompt(scratch):
+    text = "Fix the login\n\nIt fails for names with a space.\n"
+    row = scratch.data("add", text)
+    assert row["title"] == "Fix the login"
+    assert scratch.data("show", row["id"])["prompt"] == text
+    long = "Read this log\n" + "x" * 10_000
+    assert scratch.data("add", long)["title"] == "Read this log"
+    given = scratch.data("add", "Fix\nit", "--prompt", "Do it.")
+    assert (given["title"], scratch.data("show", given["id"])["prompt"]) == ("Fix it", "Do it.")
+
+
 def test_a_prompt_comes_from_an_option_a_file_or_standard_input(scratch, tmp_path):
     file = tmp_path / "prompt.md"
     file.write_text("Größe\nändern\n", encoding="utf-8")
@@ -617,11 +628,13 @@ def test_a_set_up_names_its_command_its_time_and_the_worktree_that_it_waits_for(
     scratch.add("One")
     scratch.add("Two")
     with scratch.supervisor():
-        until(lambda: all(row["setup"] for row in scratch.data("list")) and
-              len(scratch.data("list")) == 2, "both set-ups")  # fmt: skip
-        by_setup = {row["setup"]: row["task"] for row in scratch.data("list")}
+
+        def at_setup() -> dict[str, str]:
+            return {row["setup"]: row["task"] for row in scratch.data("list")}
+
         waits = "waiting for the same set-up in another worktree"
-        assert by_setup.keys() == {command, waits}
+        until(lambda: at_setup().keys() == {command, waits}, lambda: f"both: {at_setup()}")
+        by_setup = at_setup()
         shown = scratch("list")
         assert re.search(r"setting up: until test -e .*… \(\d+s\)", shown), shown
         said = scratch("logs", by_setup[waits])
@@ -629,3 +642,13 @@ def test_a_set_up_names_its_command_its_time_and_the_worktree_that_it_waits_for(
         go.touch()
         for task in by_setup.values():
             scratch.wait_for(task, "done")
+
+
+def test_a_result_without_an_end_is_cut_in_show(scratch):
+    """Also into a pipe, where nothing else is cut; `fleet logs` has the whole."""
+    task = scratch.add(script="ask " + "x" * 1500)
+    scratch.work()
+    line = next(s for s in scratch("show", task).splitlines() if s.startswith(f"{task}.1"))
+    assert line.endswith("x…")
+    assert len(line) < 600
+    assert "x" * 1500 in scratch("logs", task)

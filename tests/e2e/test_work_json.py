@@ -12,13 +12,13 @@ USAGE = {"input", "output", "cached", "context", "cost", "estimated"}
 RUN_NOW = {
     *("id", "started_at", "ended_at", "heard_at", "lines", "peak_context", "last", "setup"),
     "branch",
-    "added",
-    "removed",
+    *("added", "removed", "node", "window"),
     *(f"usage.{key}" for key in USAGE),
 }
 TASK = {
     *("id", "title", "status", "state", "team", "priority", "labels", "agent", "coder", "model"),
     *("given", "project", "cwd", "created_at", "landing", "landed", "route", "uncommitted"),
+    *("parent", "waits_for", "budget", "spent", "paused"),
     *(f"run.{key}" for key in RUN_NOW),
 }
 RUN = {
@@ -38,7 +38,7 @@ MESSAGE = {
     *("path", "line"),
 }
 DETAIL = {
-    *("prompt", "author", "parent", "children", "after", "needed_by", "failures", "why"),
+    *("prompt", "author", "parent", "children", "after", "needs", "needed_by", "failures", "why"),
     "updated_at",
     *(f"task.{key}" for key in TASK),
     *(f"spec.{key}" for key in SPEC),

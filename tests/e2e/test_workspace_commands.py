@@ -1,5 +1,6 @@
 """Work in worktrees: `fleet diff`, `merge`, `kept` and `gc`, as they are typed."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,25 @@ def test_gc_knows_the_worktrees_of_tasks_older_than_those_it_reads(scratch, monk
         scratch("add", f"Later {number}")
     monkeypatch.setattr(manage, "MAX_TASKS", 3)
     workspaces = LocalClient(App(scratch.repo, scratch.env)).workspaces
-    done = workspaces.tidy(days=0, dry_run=False)
+    noted = []
+    done = workspaces.tidy(days=0, dry_run=False, note=lambda *step: noted.append(step))
     assert sorted(one.task for one in done.cleared) == ["t-1", "t-2", "t-3"]
+    assert noted == [(0, 3), (3, 3)]  # a batch at a time
     assert done.orphans == ()
+
+
+def test_a_run_starts_no_more_git_processes_with_more_finished_work_about(scratch, tmp_path):
+    log, shim = tmp_path / "gits", tmp_path / "bin" / "git"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\necho >> "{log}"\nexec {shutil.which("git")} "$@"\n')
+    shim.chmod(0o700)
+    counted = {"PATH": f"{shim.parent}:{scratch.env['PATH']}"}
+    counts = []
+    for _ in range(2):
+        for number in range(3):
+            scratch("add", f"Task {number}", "--prompt", f"write f{number} x\ncommit F")
+        scratch("run", "--once")
+        log.write_text("")
+        scratch("run", "--once", env=counted)
+        counts.append(len(log.read_text()))
+    assert counts[0] == counts[1]

@@ -11,9 +11,9 @@ import struct
 import threading
 
 from fleet.app import App
+from fleet.app.token_keys import own_token
 from fleet.domain.access import Actor, Role
-from fleet.server.make import tokens_of
-from fleet.server.run import Serving
+from fleet.server.run import RunningServer
 from tests.wait import LIMIT, until
 
 
@@ -24,11 +24,10 @@ class Inside:
         self.home = root / "home"
         env = {"FLEET_HOME": str(self.home), "HOME": str(root), "LOGNAME": "ada"}
         self.another_store = App(root, env).another_store
-        self.tokens = tokens_of(App(root, env))
         self.serving = None
 
         def serve() -> None:  # all of it in one thread, as its store must be
-            self.serving = Serving(App(root, env), host="127.0.0.1", port=0, **given)
+            self.serving = RunningServer(App(root, env), host="127.0.0.1", port=0, **given)
             self.serving.run(lambda _: None)
 
         self.thread = threading.Thread(target=serve)
@@ -39,7 +38,7 @@ class Inside:
         until(lambda: self.ask("GET", "/health")[0] == 200)
 
     def token(self, name: str, role: str = "coordinator", team: str = "local", seconds=600.0):
-        return self.tokens.mint(Actor(name, Role(role), team), seconds=seconds)[0]
+        return own_token(self.home, Actor(name, Role(role), team), seconds=seconds)
 
     def ask(self, method: str, path: str, body=None, *, token: str = "", headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
@@ -85,7 +84,11 @@ def connected(port: int, room: int = 0) -> socket.socket:
     if room:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
     made.settimeout(LIMIT)
-    made.connect(("127.0.0.1", port))
+    try:
+        made.connect(("127.0.0.1", port))
+    except OSError:
+        made.close()
+        raise
     return made
 
 
@@ -100,7 +103,11 @@ class Sse:
             f"Authorization: Bearer {token}\r\n{seen}\r\n".encode()
         )
         self.answer = http.client.HTTPResponse(self.sock)
-        self.answer.begin()
+        try:
+            self.answer.begin()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
         self.status = self.answer.status
 
     def next(self):
@@ -139,7 +146,11 @@ class Ws:
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n".encode()
         )
         self.file = self.sock.makefile("rb")
-        self.status = int(self.file.readline().split()[1])
+        try:
+            self.status = int(self.file.readline().split()[1])
+        except (OSError, IndexError):
+            self.close()
+            raise
         while self.file.readline() not in {b"\r\n", b""}:
             pass
         self.closed = None

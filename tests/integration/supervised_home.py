@@ -112,6 +112,23 @@ class SupervisedHome:
 
         return until(there, why=lambda: self.story(task))[-1]
 
+    def held(self) -> str:
+        """What keeps a coder at work until `most_at_once` has seen enough of them."""
+        return f'run sh -c "until test -e {self.place}/go; do sleep 0.05; done"'
+
+    def most_at_once(self, tasks: list[str], *, at_least: int) -> int:
+        """How many runs there were together, of tasks that are `held` until there are so many."""
+        seen = []
+
+        def over() -> bool:
+            seen.append(len(self.store.live_runs()))
+            if seen[-1] >= at_least:
+                (self.place / "go").touch()
+            return all(self.state(task) == "done" for task in tasks)
+
+        until(over, why=self.said)
+        return max(seen)
+
     def heard(self, task: str, words: str, number: int = -1) -> None:
         """Wait until a run has said so."""
         until(lambda: words in self.transcript(task, number), why=f"{words} from {task}")

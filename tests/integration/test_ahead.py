@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from fleet.domain.run import Ending
 from tests.integration.nodes import NodeStandIn
 from tests.integration.supervised_home import git
 from tests.wait import until
@@ -65,6 +67,15 @@ def test_a_run_starts_in_the_workspace_that_was_made_while_it_waited(supervised,
     assert prepared(supervised) == {}
 
 
+def test_a_workspace_that_somebody_removed_meanwhile_is_made_again(supervised, setups):
+    _, waiting, root = two_tasks(supervised, setups, "sleep 5")
+    shutil.rmtree(root)
+    supervised.wait(waiting)
+    endings = [run.outcome.ending for run in supervised.store.runs(waiting)]
+    assert endings[-1] is Ending.SUCCEEDED
+    assert set(endings[:-1]) <= {Ending.YIELDED}, "its branch is there: then the next takes another"
+
+
 def test_the_workspace_of_a_task_that_is_cancelled_is_removed(supervised, setups):
     _, waiting, root = two_tasks(supervised, setups)
     assert supervised.type("cancel", waiting).returncode == 0
@@ -77,7 +88,7 @@ def test_after_the_death_of_the_supervisor_the_next_one_starts_the_task(supervis
     busy, waiting, _ = two_tasks(supervised, setups)
     supervised.end()
     supervised.start()
-    supervised.type("stop", busy)
+    supervised.type("cancel", busy)
     supervised.wait(waiting)
     assert supervised.run(waiting).workspace.branch == f"fleet/{waiting}"
     assert supervised.endings(waiting) == ["succeeded"]

@@ -41,6 +41,7 @@ class InRepo(Served):
 
     def start(self) -> None:
         self.cwd = self.cwd / "repo" if self.cwd.name != "repo" else self.cwd
+        self.env["FLEET_RUN_GATE"] = "true"  # by which races are tested
         super().start()
 
 
@@ -93,8 +94,9 @@ def tool(name, **given):
     return "MCP", name, given, needed
 
 
-def race(**rules):
-    return "POST", "/v1/race/start", {"prompt": "x", "count": 2, "rules": rules}, Permission.ADD
+def race(agents=(), **rules):
+    body = {"prompt": "x", "count": 2, "agents": [*agents], "rules": rules}
+    return "POST", "/v1/race/start", body, Permission.ADD
 
 
 def swarm(**given):
@@ -131,10 +133,12 @@ WAYS = {
     ],
     "coder": lambda _: [
         add(coder="codex"), add_all(coder="codex"), add(agent="codex"), add(agent="default"), spawn(agent="codex"),
+        race(agents=["codex"]), race(judge="codex"),
     ],
     "program": lambda _: [
         add(coder="scripted"), add_all(coder="scripted"), add(agent="scripted"), spawn(agent="scripted"),
         add(coder="scripted", assignee="bob"), add(agent="command"), spawn(agent="command"),
+        race(agents=["scripted"]), race(judge="scripted"),
     ],
     "own coder": lambda _: [
         add(agent="reviewer", coder="codex"), add(agent="reviewer", coder="scripted"),

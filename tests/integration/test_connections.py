@@ -5,13 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import resource
+import select
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
+from tests.integration.listeners import Inside
 from tests.wait import LIMIT, until
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -129,3 +131,55 @@ def test_a_server_without_files_says_so_and_goes_on_when_there_are_some(served, 
     for line in strangers:
         line.close()
     kept.close()
+
+
+PAGE = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+FEW_FILES = 200
+
+
+def one_that_does_not_read(port: int) -> socket.socket:
+    """It asks for more than the kernel holds for it."""
+    line = socket.socket()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    line.settimeout(LIMIT)
+    line.connect(("127.0.0.1", port))
+    line.sendall(PAGE * 30)
+    return line
+
+
+def test_strangers_who_do_not_read_their_answers_keep_nobody_out(tmp_path, many_files):
+    served = Served(Scratch(tmp_path), under=("prlimit", f"--nofile={FEW_FILES}:{FEW_FILES}"))
+    try:
+        with ExitStack() as lines:
+            for _ in range(FEW_FILES // 2 + 20):
+                with suppress(OSError):  # one before it has left for it
+                    lines.enter_context(one_that_does_not_read(served.port))
+            assert served.ask("GET", "/v1/task/list", token=served.token())[0] == 200
+            last = lines.enter_context(stranger(served.port, HEALTH))
+            assert b" 200 OK" in last.recv(100)
+    finally:
+        served.close()
+
+
+def test_who_takes_nothing_of_an_answer_is_cut_off_and_who_takes_it_slowly_is_not(tmp_path):
+    (tmp_path / "home").mkdir(mode=0o700)
+    server = Inside(tmp_path, patience=0.5)
+    try:
+        mute, slow = one_that_does_not_read(server.port), one_that_does_not_read(server.port)
+        until(lambda: len(server.connections()) == 2)
+        taken = 0
+
+        def only_the_slow_one_is_left() -> bool:
+            nonlocal taken
+            taken += len(slow.recv(1 << 16))
+            return len(server.connections()) == 1
+
+        until(only_the_slow_one_is_left)
+        while not taken or slow in select.select([slow], [], [], 0.2)[0]:
+            taken += len(got := slow.recv(1 << 16))
+            assert got
+        assert taken > 10 * (1 << 20)  # all of it
+        mute.close()
+        slow.close()
+    finally:
+        server.end()

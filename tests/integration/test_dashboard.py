@@ -51,6 +51,16 @@ def test_a_browser_gets_the_shell_without_a_token_at_every_screen(team, path):
     assert headers["cache-control"] == "no-cache"
 
 
+@pytest.mark.parametrize("path", ["/nowhere", "/inbox/", "/ui/0123456789abcdef/app.js"])
+def test_a_browser_where_nothing_is_gets_the_page_that_says_so_and_a_program_json(team, path):
+    status, headers, body = get(team, path, accept=PAGE)
+    assert (status, headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert b"<title>Fleet" in body
+    status, headers, body = get(team, path, accept="*/*")
+    assert (status, headers["content-type"]) == (404, "application/problem+json")
+    assert json.loads(body)["status"] == 404
+
+
 @pytest.mark.parametrize("path", ["/", "/docs", "/t/t-1"])
 def test_a_page_comes_under_the_strict_policy_with_a_nonce_of_its_own(team, path):
     nonces = set()
@@ -95,7 +105,7 @@ def test_the_shell_names_every_module_that_its_screen_begins_with(team, path, so
     shell = get(team, path, accept=PAGE)[2].decode()
     hinted = re.findall(HINTED, shell)
     assert {"app.js", "vendor/preact.js", "store.js", *some} <= {*hinted}
-    assert len(hinted) == len({*hinted}) <= 22
+    assert len(hinted) == len({*hinted}) <= 24
     here = re.search(r"/ui/[0-9a-f]{16}", shell)[0]
     for name in hinted:
         text = get(team, f"{here}/{name}")[2].decode()

@@ -13,8 +13,8 @@ from fleet.domain.errors import Refused, Unavailable
 from fleet.operations.catalogue import find
 from fleet.operations.tasks.transcript import ReadTranscript
 from fleet.server.http.connections import GUEST
-from fleet.server.live.links import WINDOW, Link, Links
-from fleet.server.tokens import Grant
+from fleet.server.live.links import MOST_AHEAD, MOST_ASKED, WINDOW, Link, Links
+from fleet.server.tokens import TokenGrant
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
 from tests.integration.listeners import Ws
@@ -66,6 +66,19 @@ def test_a_machine_stays_connected_with_its_own_token(served):
     socket.close()
 
 
+def test_a_machine_that_connects_again_has_one_connection(served):
+    token = host_token(served, "box-1")["token"]
+    first = dial(served, token, "box-1")
+    first.send(b"", kind=9)
+    second = dial(served, token, "box-1")
+    assert "has connected again" in first.next()["message"]
+    assert first.next() is None
+    second.send(b"", kind=9)
+    assert second.closed is None
+    for each in (first, second):
+        each.close()
+
+
 def test_a_machine_keeps_its_token_until_half_of_its_life_is_over(served):
     made = host_token(served, "box-3")
     again = host_token(served, "box-3", made["id"])
@@ -91,14 +104,14 @@ def test_a_machine_with_an_old_token_is_sent_a_new_one():
     """Half of the life of this one is over."""
 
     async def talk() -> list[dict]:
-        old = Grant("x", Actor("box-1", Role.MONITOR), time.time() + 10, "k", 1, (), "box-1")
+        old = TokenGrant("x", Actor("box-1", Role.MONITOR), time.time() + 10, "k", 1, (), "box-1")
         frames: list[dict] = []
         told = asyncio.Event()
 
-        async def admit(_token: str) -> Grant:
+        async def admit(_token: str) -> TokenGrant:
             return old
 
-        async def renew(_grant: Grant) -> str:
+        async def renew(_grant: TokenGrant) -> str:
             return "new"
 
         async def send(message) -> None:
@@ -157,10 +170,61 @@ def test_an_answer_in_parts_is_the_reply_for_whoever_asked():
     assert frame["request"] == {"name": "t-1", "offset": 7}
 
 
+def test_of_one_member_only_so_many_questions_wait_for_other_machines():
+    async def flood() -> list:
+        links = Links(lambda _token: None, lambda _grant: None)
+        mute = links._links["box-1"] = Box().link
+        question = find(ReadTranscript), ADA, ReadTranscript("t-1", 7)
+        waiting = [asyncio.create_task(links.ask("box-1", *question)) for _ in range(MOST_ASKED)]
+        await asyncio.sleep(0)
+        with pytest.raises(Refused, match="waits for 20 answers"):
+            await links.ask("box-1", *question)
+        other = find(ReadTranscript), Actor("bob", Role.WORKER, "red"), ReadTranscript("t-1", 7)
+        waiting.append(asyncio.create_task(links.ask("box-1", *other)))
+        await asyncio.sleep(0)
+        mute.end()
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert not links._unanswered
+        return ended
+
+    assert {type(error) for error in asyncio.run(flood())} == {Unavailable}
+
+
 def test_an_error_there_is_the_error_here():
     error = {"message": "No.", "fix": "Ask.", "code": "refused", "status": 409}
     with pytest.raises(Refused, match="No"):
         ask(Box(json.dumps({"error": error})))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "no JSON", "[]", "7", "{}", '{"data": 7}', '{"error": "x"}', '{"error": {"status": []}}'],
+)
+def test_an_answer_that_is_none_is_that_machines_fault(answer):
+    with pytest.raises(Unavailable, match="box-1 answered something") as failed:
+        ask(Box(answer))
+    assert failed.value.fix == "Bring it this release: fleet host add box-1"
+
+
+def test_a_machine_that_sends_without_end_fills_no_memory():
+    """It was told to send no more than its window ahead of who reads."""
+
+    async def flood() -> int:
+        async def send(message) -> None:
+            frame = json.loads(message["text"])
+            if "seat" in frame:
+                link.take({"id": frame["id"], "part": '{"data": {}}', "last": True})
+
+        link = Link(send)
+        _, terminal = await link.sit({"seat": "t-1.1"})
+        for _ in range(100):
+            link.hear({"bytes": (1).to_bytes(4, "big") + b"x" * WINDOW})
+        taken = 0
+        while data := await terminal.read():
+            taken += len(data)
+        return taken
+
+    assert asyncio.run(flood()) <= MOST_AHEAD
 
 
 def test_who_waits_is_told_when_the_machine_leaves():

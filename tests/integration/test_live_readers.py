@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from fleet.domain.event import Event
-from fleet.server.live.stream import IN_KERNEL, MOST_BUFFERED
+from fleet.server.http.wire import IN_KERNEL
+from fleet.server.live.stream import MOST_BUFFERED
 from fleet.server.read_queue import THREADS
 from tests.integration.listeners import Inside, Sse, Ws
 from tests.wait import LIMIT, until

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 
 import pytest
 
 from fleet.adapters.nodes.pulse import NodePulses
+from fleet.adapters.processes.background import ServiceRecord, born
 from fleet.domain.fleet import Gateway, Node, url_of
-from fleet.domain.nodes.trace import Source, Trace, written
+from fleet.domain.nodes.trace import Trace, TraceSource, written
 from tests.integration.nodes import NodeStandIn
 from tests.wait import until
 
+HOUR = 3_600_000_000
 SETTINGS = """
 nodes:
   left: {{kind: ollama, endpoint: "{left}"}}
@@ -80,7 +84,7 @@ def test_tasks_wait_for_a_node_that_is_down_and_start_soon_after_its_return(supe
     until(lambda: "connection refused" in supervised.type("show", task).stdout)
     shown = " ".join(supervised.type("show", task).stdout.split())
     assert "No node that serves its model answers: left (connection refused)." in shown
-    assert "`fleet nodes` shows which answer." in shown
+    assert "`fleet nodes` shows each." in shown
     assert supervised.store.runs(task) == []
     left.start()
     back = time.monotonic()
@@ -115,7 +119,7 @@ def test_a_run_costs_no_attempt_when_the_node_that_the_relay_chose_went_down(sup
     assert run.choice.node == "left", "which stays up"
     traces = supervised.home / "logs" / "traces.jsonl"
     traces.parent.mkdir(exist_ok=True)
-    request = Trace(time.time_ns() // 1000, agent="lefty", node="right", source=Source(run.id))
+    request = Trace(time.time_ns() // 1000, agent="lefty", node="right", source=TraceSource(run.id))
     traces.write_text(written(request) + "\n")
     right.stop()
     until(lambda: supervised.run(task, 1).outcome)
@@ -173,5 +177,19 @@ def test_a_node_at_the_gateways_own_address_is_looked_at_as_both(tmp_path):
     try:
         until(lambda: pulses.pulse(node).up, "the node to be seen")
         assert pulses.gateway(gateway).started == 0
+    finally:
+        stand_in.stop()
+
+
+def test_a_clock_that_was_set_back_hides_neither_gateway_nor_relay(tmp_path):
+    stand_in = NodeStandIn()
+    gateway = Gateway(port=int(stand_in.url.rpartition(":")[2]))
+    record = ServiceRecord(os.getpid(), born(os.getpid()), time.time_ns() // 1000 + HOUR, 0)
+    file = tmp_path / "gateway" / str(gateway.port) / "gateway.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(record._asdict()))
+    pulses = NodePulses(lambda: None, tmp_path)
+    try:
+        until(lambda: pulses.gateway(gateway).why == "the relay: connection refused")
     finally:
         stand_in.stop()

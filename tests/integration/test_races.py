@@ -160,17 +160,21 @@ def test_nobody_wins_when_none_passes(shop, tmp_path):
     assert shop.state("t-2") == "done"
 
 
-def test_junit_says_which_tests_no_longer_run(shop, tmp_path):
-    """A contender that takes a test out of the runner deletes it, though its file is there."""
+@pytest.mark.parametrize("passed_before", [False, True], ids=["first", "again"])
+def test_junit_says_which_tests_no_longer_run(shop, tmp_path, passed_before):
+    """A contender that takes a test out of the runner deletes it, though its file is there.
+
+    Its own gate may have been the same command, from which nobody wanted a report.
+    """
     suite = "<testsuite>{}</testsuite>"
     case = '<testcase classname="c" name="{}"/>'
     (shop.repo / "report.txt").write_text(suite.format(case.format("one") + case.format("two")))
     git(shop.repo, "add", "-A")
     git(shop.repo, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "Report")
     fewer = f"printf '%s' '{suite.format(case.format('one'))}' > report.txt; {COMMIT}"
-    race(shop, tmp_path, fewer, f"{LARGE}; {COMMIT}",
-         test="cp report.txt $FLEET_JUNIT_XML")  # fmt: skip
-    shop.start()
+    test = "cp report.txt ${FLEET_JUNIT_XML:-/dev/null}"
+    race(shop, tmp_path, fewer, f"{LARGE}; {COMMIT}", test=test)
+    shop.start(**({"FLEET_RUN_GATE": test} if passed_before else {}))
     row = decided(shop)
     assert row["winner"] == "t-3"
     assert "deletes tests: c::two" in why(row)["t-2"]
@@ -229,7 +233,7 @@ def test_a_tie_is_declared_where_no_judge_is_wanted(shop, tmp_path):
 
 def test_a_judge_decides_only_in_both_orders(shop, tmp_path):
     (shop.repo / "fleet.yaml").write_text(
-        "agents:\n  fair:\n    coder: scripted\n    model: other-model\n"
+        "agents:\n  fair:\n    coder: scripted\n    model: other-model\n    role: team-lead\n"
     )
     race(shop, tmp_path, f"{RIGHT}; {COMMIT}", f"{RIGHT}; {COMMIT}", words="--judge fair")
     shop.start()
@@ -239,6 +243,7 @@ def test_a_judge_decides_only_in_both_orders(shop, tmp_path):
     assert len(row["judges"]) == 2
     prompts = [shop.task(task).prompt for task in row["judges"]]
     assert [re.findall(r"\bt-[23]\b", text) for text in prompts] == [[], []]
+    assert {shop.task(task).role for task in row["judges"]} == {"worker"}  # it only reads
 
 
 def test_a_gate_that_hangs_disqualifies(shop, tmp_path):
@@ -263,7 +268,9 @@ def test_with_escalation_the_others_start_only_when_the_first_two_do_not_decide(
     passes = f"{RIGHT}; {COMMIT}"
     race(shop, tmp_path, WRONG, "exit 1", passes, WRONG, passes, words="--escalate")
     assert [c["status"] for c in shown(shop)["contenders"]] == ["ready"] * 2 + ["paused"] * 3
-    assert why(shown(shop))["t-6"] == "It starts only if those before it do not decide."
+    assert why(shown(shop))["t-6"] == (
+        "It starts only if the solutions before it do not decide the race."
+    )
     shop.start()
     row = decided(shop)
     assert row["winner"] == "t-4"

@@ -14,7 +14,7 @@ from fleet.adapters.nodes.scan.mdns import mdns_machines
 from fleet.adapters.nodes.scan.servers import find_servers
 from fleet.adapters.nodes.scan.tailscale import tailscale_machines
 from fleet.domain.errors import BadInput, Unavailable
-from fleet.domain.nodes.finding import Machine, machines_of_network, node_name
+from fleet.domain.nodes.finding import ProbedAddress, machines_of_network, node_name
 from fleet.testing.fake_node.node import FakeNode
 from tests.e2e.scratch import Scratch
 
@@ -106,8 +106,8 @@ def test_a_tailscale_that_says_no_is_an_error_with_a_fix(fleet, status, code):
 def test_only_machines_that_are_online_are_listed(fleet):
     with_tailscale(fleet, json.dumps(TAILNET))
     assert tailscale_machines(fleet.env) == [
-        Machine("laptop", "127.0.0.9"),
-        Machine("mac-studio", "127.0.0.1"),
+        ProbedAddress("laptop", "127.0.0.9"),
+        ProbedAddress("mac-studio", "127.0.0.1"),
     ]
 
 
@@ -130,7 +130,7 @@ def announced(port):
 def test_a_server_that_announces_itself_is_found(node):
     with announced(node.port):
         machines = mdns_machines(["127.0.0.1"])
-    assert machines == [Machine("Ada's box", "127.0.0.1", node.port)]
+    assert machines == [ProbedAddress("Ada's box", "127.0.0.1", node.port)]
     (found,) = find_servers([("mdns", machines[0])], (), (), ())
     assert (found.name, found.kind, found.endpoint) == ("ada-s-box", "ollama", node.url)
 
@@ -159,7 +159,7 @@ def test_only_a_small_network_of_ones_own_is_scanned(network, why):
 def test_a_web_server_is_no_model_server_and_a_declared_node_is_not_found_again(node):
     with FakeNode(["m"]) as other:
         other.set(html=True)
-        machine = Machine("", "127.0.0.1")
+        machine = ProbedAddress("", "127.0.0.1")
         ports = [node.port, other.port]
         found = find_servers([("network", machine)], ports, (), ())
         assert [each.endpoint for each in found] == [node.url]
@@ -167,6 +167,6 @@ def test_a_web_server_is_no_model_server_and_a_declared_node_is_not_found_again(
 
 
 def test_names_are_safe_and_different():
-    box = Machine("../Box 1", "10.0.0.1")
+    box = ProbedAddress("../Box 1", "10.0.0.1")
     assert node_name(box, 8000, ()) == "box-1"
     assert node_name(box, 8000, {"box-1"}) == "box-1-8000"

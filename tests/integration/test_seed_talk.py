@@ -92,7 +92,7 @@ def test_nobody_gets_more_than_the_secret_gives(team):
 
 def test_nobody_takes_the_name_of_another(team):
     secret = enrolment(team, role="worker", team="red")["secret"]
-    for name in ("ann", "supervisor", "auth"):
+    for name in ("ann", "supervisor", "auth", "server"):
         status, said = auth(team, handle=name, secret=secret)
         assert (status, said["code"]) == (409, "taken")
     for_one = enrolment(team, role="worker", team="red", name="zed")["secret"]

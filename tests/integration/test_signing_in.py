@@ -5,6 +5,9 @@ from __future__ import annotations
 import jwt
 import pytest
 
+from fleet.operations.team import enrolments
+from fleet.server.http.guard import STRANGERS_BODY, Rates
+from tests.integration.listeners import Inside
 from tests.integration.team import Team
 
 
@@ -99,3 +102,53 @@ def test_revoking_any_token_of_a_session_ends_all_of_them(team, which):
 def test_only_a_coordinator_makes_codes_and_nobody_for_more_than_they_may_see(team):
     for who in ("ann", "bob", "eve"):
         assert team.ask(who, "POST", "/v1/session/code", {})[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/auth", "/v1/session/open", "/v1/host/join"])
+def test_who_has_no_token_sends_little(team, path):
+    body = {"code": "x", "name": " " * STRANGERS_BODY}
+    status, reply = team.served.ask("POST", path, body)
+    assert (status, reply["code"]) == (413, "too_large")
+
+
+@pytest.fixture
+def inside(tmp_path):
+    made = Inside(tmp_path)
+    yield made
+    made.end()
+
+
+def session_of(inside, name: str) -> str:
+    code = inside.ok(inside.token("root"), "session.code", name=name, role="monitor")["code"]
+    return inside.ask("POST", "/v1/session/open", {"code": code})[1]["data"]["token"]
+
+
+def enrolled(inside, secret: str, name: str) -> str:
+    body = {"secret": secret, "handle": name, "teamName": "local", "agentType": "worker"}
+    return inside.ask("POST", "/auth", body)[1]["token"]
+
+
+def test_who_renews_a_session_has_no_more_requests_for_it(inside):
+    first, other = session_of(inside, "kim"), session_of(inside, "lee")
+    inside.serving._server.rates = Rates(0.001, 3)
+    second = inside.ask("POST", "/v1/session/renew", {}, token=first)[1]["data"]["token"]
+    asked = [inside.ask("GET", "/v1/me/show", token=token)[0] for token in (first, second, second)]
+    assert asked == [200, 200, 429]
+    assert inside.ask("GET", "/v1/me/show", token=first)[0] == 429
+    assert inside.ask("GET", "/v1/me/show", token=other)[0] == 200
+
+
+def test_who_enrols_again_under_a_name_has_no_more_requests_for_it(inside):
+    secret = inside.ok(inside.token("root"), "enrolment.create", role="worker")["secret"]
+    tokens = [enrolled(inside, secret, name) for name in ("kim", "kim", "lee")]
+    inside.serving._server.rates = Rates(0.001, 2)
+    turns = (tokens[0], tokens[1], tokens[1], tokens[2])
+    assert [inside.ask("GET", "/v1/me/show", token=t)[0] for t in turns] == [200, 200, 429, 200]
+
+
+def test_a_session_is_renewed_only_so_often_at_once(inside, monkeypatch):
+    monkeypatch.setattr(enrolments, "MOST_TOKENS", 3)
+    token = session_of(inside, "kim")
+    asked = [inside.ask("POST", "/v1/session/renew", {}, token=token) for _ in range(3)]
+    assert [status for status, _ in asked] == [201, 201, 409]
+    assert asked[-1][1]["code"] == "too_many_tokens"

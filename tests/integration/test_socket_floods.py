@@ -57,7 +57,7 @@ def test_hostile_sockets_keep_nobody_waiting(served, frame, known):
         over.set()
         for thread in threads:
             thread.join()
-    assert statistics.median(took) < 0.25, sorted(took)  # it was 2 to 8 seconds
+    assert statistics.median(took) < 1, sorted(took)  # it was 2 to 8 seconds on an idle machine
 
 
 @pytest.mark.parametrize("said", [PING * MANY, b"x" * (FIRST_BYTES + 1)], ids=["frames", "bytes"])

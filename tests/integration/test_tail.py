@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fleet.adapters.home.tail import LONGEST, Tail
+from fleet.adapters.home.tail import LONGEST_LINE, Tail
 from tests.wait import LIMIT
 
 if TYPE_CHECKING:
@@ -86,5 +86,5 @@ def test_a_file_that_is_not_there_is_waited_for(log):
 
 
 def test_a_line_without_an_end_comes_in_pieces(log):
-    log.write_bytes(b"x" * (LONGEST + 5) + b"\n")
-    assert [len(line) for line in Tail(log).past()] == [LONGEST, 5]
+    log.write_bytes(b"x" * (LONGEST_LINE + 5) + b"\n")
+    assert [len(line) for line in Tail(log).past()] == [LONGEST_LINE, 5]

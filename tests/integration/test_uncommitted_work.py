@@ -47,6 +47,7 @@ def test_hold_leaves_a_task_with_uncommitted_work_to_a_person(supervised):
     assert "1 changed file is not committed" in shown
     assert supervised.state(second) == "open"
     assert supervised.type("worktree", "commit", first, "-m", "Mine").returncode == 0
+    assert "not committed" not in supervised.type("show", first).stdout
     assert supervised.type("close", first).returncode == 0
     supervised.wait(second)
     assert "hello" in supervised.transcript(second)
@@ -113,3 +114,19 @@ def test_work_is_committed_once_when_the_supervisor_is_killed_after_the_commit(s
     assert git(supervised.repo, "rev-list", "--count", f"{base}..{commit}") == "1"
     events = json.dumps([e.type for e in supervised.store.events(task=task)])
     assert events.count("run.committed") == 1
+
+
+def test_files_outside_of_a_sparse_checkout_are_committed_and_the_others_stay(supervised):
+    repo = supervised.repo
+    (repo / "web").mkdir()
+    (repo / "api").mkdir()
+    (repo / "web" / "page").write_text("1\n")
+    (repo / "api" / "old").write_text("1\n")
+    git(repo, "add", ".")
+    git(repo, "commit", "--quiet", "-m", "Two parts")
+    git(repo, "sparse-checkout", "set", "web")
+    task = supervised.add("write api/new hello")
+    supervised.start()
+    supervised.wait(task)
+    commit = supervised.run(task).outcome.checkpoint.commit
+    assert git(repo, "diff", "--name-status", "HEAD", commit).split() == ["A", "api/new"]

@@ -69,7 +69,16 @@ def test_a_warm_up_of_a_node_that_does_not_wake_up_fails_in_the_end(tmp_path):
     with sleeping(deaf=True) as (node, packets):
         row = warmed(node, tmp_path)
         assert (row.state, bool(packets)) == ("failed", True)
-        assert "refused" in row.why
+        assert row.why == "it did not wake up within 1 s"
+
+
+def test_a_node_is_woken_once_however_many_of_its_models_are_loaded(tmp_path):
+    with sleeping(deaf=True) as (node, packets):
+        wanted = [(name, Serving(node, name, 4096, 20.0, 1)) for name in ("m", "n", "o")]
+        warming = Warming(wanted, Prober({}, tmp_path, frozenset()).speaking)
+        assert warming.wait(LIMIT)
+        assert {row.why for row in warming.rows()} == {"it did not wake up within 1 s"}
+        assert len(packets) < 3
 
 
 def test_a_warm_up_sends_nothing_to_a_node_that_is_awake(tmp_path):

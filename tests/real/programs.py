@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fleet.ports import Coder, Listener
 
 ROOT = Path(__file__).parents[2]
+# A tool that ends once `Drive.go_on` was called, and after what was said before had time to arrive.
+UNTIL_GO_ON = "until [ -e .go-on ]; do sleep 0.1; done; sleep 1; ls"
 
 
 @cache
@@ -110,6 +112,11 @@ class Drive:
         assert words is not None
         self.told += 1
         self.keepers.tell(self.brief.run_id, words, key=f"words {self.told}")
+        return self
+
+    def go_on(self) -> Drive:
+        """Let the tool `UNTIL_GO_ON` end."""
+        Path(self.brief.cwd, ".go-on").touch()
         return self
 
     def stop(self, grace: float) -> Drive:

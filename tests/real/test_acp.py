@@ -10,6 +10,7 @@ from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Reply, Say, Tokens, call, hang, say
 from tests.real.acp_agent import opencode
 from tests.real.driver import Place, assert_replays, is_quiet, left_of
+from tests.real.programs import UNTIL_GO_ON
 
 pytestmark = pytest.mark.real
 
@@ -25,13 +26,13 @@ def test_it_edits_a_file_hears_words_and_a_later_run_goes_on(place):
     script = [
         call("read", filePath="{cwd}/hello.txt"),
         call("edit", filePath="{cwd}/hello.txt", oldString="world", newString="fleet"),
-        call("bash", command="sleep 1.5; ls", description="x"),
+        call("bash", command=UNTIL_GO_ON, description="x"),
         Reply((Say("It greets the fleet."),), Tokens(input=100, output=7, cached=2000)),
         say("It was the fleet."),
     ]
     first = opencode(place, script)
     first.start().until(lambda: len(place.asked) == 3).until_said(SaidKind.TOOL, "bash")
-    first.say("Mind the gap.").until(lambda: is_quiet(first))
+    first.say("Mind the gap.").go_on().until(lambda: is_quiet(first))
     outcome = first.end()
     assert (outcome.ending, outcome.exit_code) == (Ending.SUCCEEDED, 0)
     assert (place.cwd / "hello.txt").read_text() == "Hello, fleet.\n"

@@ -31,7 +31,7 @@ from fleet.testing.model_server import (
     limited,
     say,
 )  # fmt: skip
-from tests.real.programs import Drive, private_env, repository
+from tests.real.programs import UNTIL_GO_ON, Drive, private_env, repository
 from tests.wait import until
 
 pytestmark = pytest.mark.real
@@ -131,8 +131,8 @@ def test_it_runs_commands_and_commits(world):
 
 
 def test_words_sent_in_the_middle_of_a_turn_enter_that_turn(world):
-    run = world.drive([call("Bash", command="sleep 1.5; ls"), say("As you wish.")])
-    run.start().until_said(SaidKind.TOOL).say("Mind the gap.").say("And the step.")
+    run = world.drive([call("Bash", command=UNTIL_GO_ON), say("As you wish.")])
+    run.start().until_said(SaidKind.TOOL).say("Mind the gap.").say("And the step.").go_on()
     run.until_turn_ends()
     assert run.heard.heard_words == 2
     assert run.end().ending is Ending.SUCCEEDED

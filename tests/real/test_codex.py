@@ -28,6 +28,7 @@ from fleet.testing.model_server import (
     say,
 )  # fmt: skip
 from tests.real.driver import Place, assert_replays, is_quiet, left_of
+from tests.real.programs import UNTIL_GO_ON
 
 pytestmark = pytest.mark.real
 
@@ -92,8 +93,8 @@ def test_its_commands_have_the_environment_of_the_run_whatever_the_users_profile
 
 
 def test_words_in_the_middle_of_a_turn_enter_that_turn(place):
-    drive = place.drive([run("sleep 1; ls"), say("As you wish.")])
-    drive.start().until_said(SaidKind.TOOL).say("Mind the gap.").say("And the step.")
+    drive = place.drive([run(UNTIL_GO_ON), say("As you wish.")])
+    drive.start().until_said(SaidKind.TOOL).say("Mind the gap.").say("And the step.").go_on()
     outcome = drive.until(lambda: is_quiet(drive)).end()
     assert (drive.heard.turns, drive.heard.heard_words) == (1, 2)
     assert outcome.detail == "As you wish."
@@ -118,11 +119,11 @@ def test_words_after_a_turn_are_the_next_one(place):
 
 
 def test_another_supervisor_takes_over_in_the_middle_and_goes_on(place):
-    drive = place.drive([run("sleep 1; ls"), say("Done.")])
+    drive = place.drive([run(UNTIL_GO_ON), say("Done.")])
     drive.start().until_said(SaidKind.TOOL)
     later = type(drive)(drive.coder, Keepers(place.keepers.folder("x").parent), drive.brief)
     later.listener = drive.coder.listen(later.keepers.opening(drive.brief.run_id))
-    later.until_turn_ends()
+    later.go_on().until_turn_ends()
     assert later.end().ending is Ending.SUCCEEDED
     assert len(place.asked) == 2
 

@@ -1,4 +1,4 @@
-"""Sit down at a terminal of another machine, through the server and that machine's link."""
+"""Open a terminal of another machine, through the server and that machine's link."""
 
 from __future__ import annotations
 

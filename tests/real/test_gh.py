@@ -12,7 +12,7 @@ import pytest
 from fleet.adapters.forges.forges import HostForges
 from fleet.adapters.forges.token import TokenSource
 from fleet.domain.errors import Refused
-from fleet.domain.forges.pull import Draft, PullState
+from fleet.domain.forges.pull import PullDraft, PullState
 from tests.contract.checkouts import commit, git, make_repo
 from tests.forges.fake_forge import TOKEN, FakeForge
 
@@ -68,7 +68,7 @@ def test_gh_sees_the_pull_request_that_we_opened_and_we_see_what_gh_changed(sign
         token = TokenSource(HOST, "github", signed_in)()
         env = {"FLEET_FORGE_TOKEN": token}
         ours = HostForges(env, lambda: [f"{forge.host}=github"]).of(str(repo), "origin")
-        number = ours.open(Draft("Prices", "All of them.", "fleet/t-1", "main")).number
+        number = ours.open(PullDraft("Prices", "All of them.", "fleet/t-1", "main")).number
         pull = f"repos/shop/web/pulls/{number}"
         assert gh(pull, "--jq", '.title + " " + .head.sha') == f"Prices {head}"
         gh(pull, "-X", "PATCH", "-f", "title=All prices")

@@ -13,6 +13,7 @@ from fleet.domain.run import Ending
 from fleet.domain.transcript import SaidKind
 from fleet.testing.model_server import Reply, Say, Tokens, call, fail, hang, say
 from tests.real.driver import Place, assert_replays, is_quiet, left_of
+from tests.real.programs import UNTIL_GO_ON
 
 pytestmark = pytest.mark.real
 
@@ -69,8 +70,8 @@ def test_it_edits_a_file_and_ends_and_a_later_run_goes_on_with_the_same_conversa
 
 
 def test_words_enter_the_running_turn_and_after_it_begin_the_next(place):
-    drive = place.drive([run("sleep 1.5; ls"), say("As you wish."), say("Good bye.")])
-    drive.start().until_said(SaidKind.TOOL).say("Mind the gap.").say("And the step.")
+    drive = place.drive([run(UNTIL_GO_ON), say("As you wish."), say("Good bye.")])
+    drive.start().until_said(SaidKind.TOOL).say("Mind the gap.").say("And the step.").go_on()
     drive.until(lambda: is_quiet(drive))
     assert (drive.heard.turns, drive.heard.heard_words) == (1, 2)
     assert place.asked[1].said == ("Go.", "Mind the gap.", "And the step.")

@@ -81,7 +81,7 @@ def test_many_hosts_claim_write_and_read_through_a_pool_in_transaction_mode(pool
 
     def work(host: str) -> int:
         store, made = open_url(pooled_url, None, None), 0
-        while offered := store.candidates(now=store.now(), limit=3, host=host):
+        while offered := store.offer(host, now=store.now(), limit=3).tasks:
             runs = store.claim([_claim(task, host) for task in offered])
             made += len(runs)
             for run in runs:

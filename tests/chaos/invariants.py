@@ -205,9 +205,14 @@ def _check_commits(crashing: CrashingHome, task: str) -> None:
 
 
 def _check_worktrees(crashing: CrashingHome, runs: list) -> None:
-    """Each belongs to a run, or waits in its repository's pool with a record beside it."""
+    """Each belongs to a run, or waits in its repository's pool with a record beside it.
+
+    Beside one of a run there may be the note of whoever died when it began to remove one at this path
+    that was made ahead: whoever removes this one goes on with that note.
+    """
     worktrees = crashing.supervised.home / "worktrees"
-    owned = {r.workspace.root for r in runs if r.workspace}
+    roots = {r.workspace.root for r in runs if r.workspace}
+    owned = roots | {f"{root}.removing" for root in roots}
     there = {str(p) for p in worktrees.glob("*/*") if p.parent.name != "pool"}
     assert there <= owned, f"nobody owns {there - owned}"
     pooled = {str(p) for p in worktrees.glob("pool/*/*")}

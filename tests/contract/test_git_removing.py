@@ -13,7 +13,7 @@ import pytest
 from fleet.adapters.git.kept.refs import find_kept, list_kept
 from fleet.adapters.git.kept.restore import restore
 from fleet.adapters.git.repo import Repo
-from fleet.domain.errors import Refused
+from fleet.domain.errors import Refused, Unavailable
 from fleet.domain.run import Workspace
 from tests.contract.checkouts import checkout_in, commit, git, make_repo, picture, prepared, site
 from tests.contract.test_git_crashes import in_a_child, kill
@@ -160,6 +160,7 @@ def test_a_worktree_that_git_no_longer_knows_stays(checkout, repo):
     with pytest.raises(Refused, match="not a worktree that git knows"):
         checkout.remove(place, task="t-1")
     assert (Path(place.root) / "precious").exists()
+    assert not Path(f"{place.root}.removing").exists(), "a note, where nothing was begun"
 
 
 def test_a_program_that_goes_on_writing_for_a_moment_is_no_obstacle(checkout, repo):
@@ -237,7 +238,12 @@ def test_whenever_its_remover_was_killed_nothing_is_lost_and_the_next_one_finish
         time.sleep(rng.uniform(0, takes))
         kill(child)
         time.sleep(0.05)  # its git may still be at it
-        checkout.remove(place, task=task, project=str(repo), delete_branch=True)
+        until(  # a program that it was just starting has its lock until it has begun
+            lambda p=place, t=task: checkout.remove(
+                p, task=t, project=str(repo), delete_branch=True
+            ),
+            errors=(Unavailable,),
+        )
         takes = max(takes, (time.monotonic() - begun) / 2) if number == 0 else takes
         try:
             gone(repo, place, before, tmp_path / f"back-{number}")

@@ -120,10 +120,17 @@ def test_logs_follow_a_run_until_it_ends(scratch):
     task = scratch.add(script="say First.\nsleep 1\nlines 3\nsay Last.")
     with scratch.supervisor():
         scratch.wait_for(task, "running", "done")
-        going = scratch.start("logs", "-f", task)
-        assert going.stdout.readline() == "First.\n"
-        rest, said = going.communicate(timeout=LIMIT)
-    assert rest.splitlines() == ["line 1", "line 2", "line 3", "Last.", "[result] Done."]
+        with scratch.start("logs", "-f", task) as going:
+            assert going.stdout.readline() == "First.\n"
+            rest = going.stdout.readlines()  # `communicate` passes over what is in its buffer
+            said = going.stderr.read()
+    assert [line.rstrip() for line in rest] == [
+        "line 1",
+        "line 2",
+        "line 3",
+        "Last.",
+        "[result] Done.",
+    ]
     assert (going.returncode, said) == (0, "")
 
 

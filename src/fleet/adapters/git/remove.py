@@ -115,8 +115,10 @@ class Removing:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Let the next call go on with what was not finished."""
+        """Let the next call go on with what was not finished; without a note where nothing was begun."""
         if self._lock >= 0:
+            if self._holds_note() and os.fstat(self._lock).st_size == 0:
+                self._note.unlink(missing_ok=True)
             os.close(self._lock)
             self._lock = -1
 
@@ -143,14 +145,26 @@ class Removing:
 
     def _take(self) -> None:
         self._note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = os.open(self._note, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        while not self._holds_note():  # another process may finish, and remove it, as we open it
             self.close()
-            raise Unavailable(
-                f"Another fleet process is removing {self._root}.", fix="Try again in a moment."
-            ) from error
+            self._lock = os.open(self._note, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(self._lock)
+                self._lock = -1
+                raise Unavailable(
+                    f"Another fleet process is removing {self._root}.", fix="Try again in a moment."
+                ) from error
+
+    def _holds_note(self) -> bool:
+        """Whether the file that we have locked is still the note."""
+        if self._lock < 0:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._lock), self._note.stat())
+        except FileNotFoundError:
+            return False
 
     def _read_note(self) -> dict[str, str]:
         with suppress(ValueError, OSError):

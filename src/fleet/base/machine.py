@@ -24,6 +24,7 @@ SYSTEM = "macos" if DARWIN else sys.platform
 MARK = "FLEET_RUN_MARK"  # in the environment of everything a run starts: random, never reused
 _MAX_PID = 99_999 if DARWIN else 4_194_304
 MOST_FILES = 65_536  # some programs, which inherit it, close every number up to their limit
+SPARE_FILES = 16  # with fewer left, what opens several at once may fail
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
@@ -50,8 +51,23 @@ def is_out_of_files(error: BaseException | None) -> bool:
         seen.add(id(error))
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
             return True
+        if isinstance(error, ImportError) and os.strerror(errno.EMFILE) in str(error):
+            return True  # of a shared library
+        if getattr(error, "sqlite_errorname", "") == "SQLITE_CANTOPEN" and _has_few_files_left():
+            return True  # SQLite does not say why it cannot open a file
         error = error.__cause__ or error.__context__
     return False
+
+
+def _has_few_files_left() -> bool:
+    import resource
+
+    try:
+        used = len(os.listdir("/dev/fd"))
+    except OSError:
+        return True
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft != resource.RLIM_INFINITY and used > soft - SPARE_FILES
 
 
 def has_proc() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import threading
 import time
 from contextlib import suppress
@@ -24,6 +25,8 @@ THREADS = 4
 EACH = 2  # threads that one caller may use at once
 READ_SECONDS = 5.0
 SLOW_SECONDS = 30.0  # in which what took long twice is not tried in the loop again
+WORK = 0.002  # seconds of work, by which a read that took long is itself to blame for it
+OF_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS counts no threads
 KNOWN = 1000
 EVERYBODYS = frozenset({"", "tokens", "streams"})  # for whom it is read, when for no one member
 
@@ -34,13 +37,22 @@ class ReadJob(NamedTuple):
     done: asyncio.Future[Any]
 
 
+class _Late(NamedTuple):
+    """When a read took long; and whether it had done so before, and was itself to blame."""
+
+    at: float
+    to_blame: bool
+
+
 class Reads:
     """`own` is the loop's store; `is_near`: it answers in microseconds, so the loop may wait for it.
 
     Most reads are so small that a thread would cost more than they do: they are begun in the loop,
     and begun again in a thread when they take longer than `INLINE`. The first read of a kind after a
-    start often does: only what takes long again is read in a thread from its beginning. Threads are
-    shared fairly among those who ask, each of whom has at most `EACH` of them.
+    start often does: only what takes long again is read in a thread from its beginning, and only if
+    it worked or waited for the disk. On a busy machine any read may have to wait for its turn, and a
+    thread of its own would wait for more of them. Threads are shared fairly among those who ask, each
+    of whom has at most `EACH` of them.
     """
 
     def __init__(self, open_store: Callable[[], Store], own: Store, *, is_near: bool) -> None:
@@ -51,7 +63,7 @@ class Reads:
         self._idle = 0
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()
-        self._slow: dict[tuple[str, str], tuple[float, bool]] = {}  # when, and whether again
+        self._late: dict[tuple[str, str], _Late] = {}
         self._over = False
 
     def __len__(self) -> int:
@@ -62,12 +74,14 @@ class Reads:
         self, who: str, act: Callable[[Store], T], *, kind: str = "", beside: bool = False
     ) -> T:
         """Raise `TooSlow` at the deadline. `kind` tells what it is; `beside`: not in the loop."""
-        if self.near is not None and not beside and not self._is_slow(who, kind):
+        late = None if self.near is None else self._lately(who, kind)
+        if self.near is not None and not beside and not (late and late.to_blame):
+            before = _worked() if late else None
             self.near.limit(INLINE)
             try:
                 return act(self.near)
             except TooSlow:
-                self._note_slow(who, kind)
+                self._note_slow(who, kind, before)
             finally:
                 self.near.limit(0)
         return await self._do_beside(who, act)
@@ -77,16 +91,20 @@ class Reads:
             self._over = True
             self._changed.notify_all()
 
-    def _is_slow(self, who: str, kind: str) -> bool:
-        at, again = self._slow.get((who, kind), (0.0, False))
-        return again and time.monotonic() - at < SLOW_SECONDS
+    def _lately(self, who: str, kind: str) -> _Late | None:
+        """That it took long, if it did so in the last seconds."""
+        late = self._late.get((who, kind))
+        if late is not None and time.monotonic() - late.at > SLOW_SECONDS:
+            del self._late[who, kind]
+            return None
+        return late
 
-    def _note_slow(self, who: str, kind: str) -> None:
-        now = time.monotonic()
-        last, _ = self._slow.get((who, kind), (-SLOW_SECONDS, False))
-        if len(self._slow) >= KNOWN:
-            self._slow.clear()
-        self._slow[who, kind] = (now, now - last < SLOW_SECONDS)
+    def _note_slow(self, who: str, kind: str, before: tuple[float, int] | None) -> None:
+        """`before`: see `_worked`; None: it has not been slow lately."""
+        if len(self._late) >= KNOWN:
+            self._late.clear()
+        to_blame = before is not None and _is_to_blame(before)
+        self._late[who, kind] = _Late(time.monotonic(), to_blame)
 
     async def _do_beside(self, who: str, act: Callable[[Store], T]) -> T:
         job = ReadJob(who, act, asyncio.get_running_loop().create_future())
@@ -144,6 +162,16 @@ class Reads:
                 return None
             finally:
                 self._idle -= 1
+
+
+def _worked() -> tuple[float, int]:
+    """What this thread has done so far: seconds of work, and blocks read from a disk."""
+    return time.thread_time(), resource.getrusage(OF_THREAD).ru_inblock
+
+
+def _is_to_blame(before: tuple[float, int]) -> bool:
+    seconds, blocks = _worked()
+    return seconds - before[0] > WORK or blocks > before[1]
 
 
 _OWN = threading.local()

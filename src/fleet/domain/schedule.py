@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
-from fleet.domain.message import MessageKind, MessageState
+from fleet.domain.message import Message, MessageKind, MessageState
 from fleet.domain.run import Slots
 from fleet.domain.task import ENDED, Task, TaskState, mend_of
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
     from fleet.domain.event import Event
-    from fleet.domain.message import Message
     from fleet.domain.run import Choice, Run
     from fleet.domain.task import Tally
 
@@ -85,6 +84,14 @@ class Claim(NamedTuple):
     run: Run
     event: Event
     room: Mapping[str, int]
+
+
+Reason = tuple[str, "Task | Message | None"]  # the code of a `Wait`, and whom it waits for
+PAUSED: Reason = ("paused", None)
+ASSIGNED: Reason = ("assigned", None)
+HELD: Reason = ("held", None)
+POSTPONED: Reason = ("postponed", None)
+CHILDREN: Reason = ("children", None)
 
 
 class Wait(NamedTuple):
@@ -261,43 +268,68 @@ HOLDS = {  # by standing: the holds that a task has which stands there
 }
 
 
-def waits(
+def reasons(
     task: Task, needs: Sequence[Task], messages: Sequence[Message], *, now: int
-) -> tuple[Wait, ...]:
-    """Every reason in the task itself why it cannot start now; without any it is ready.
+) -> list[Reason]:
+    """Every reason in an open task itself why it cannot start now; without any it is ready.
 
     `needs` are the tasks that it waits for, `messages` the messages about it.
     """
+    found: list[Reason] = []
+    for need in needs:
+        if need.state is not TaskState.DONE:
+            found.append(("after", need))
+        elif wait := without_its_work(task, need):
+            found.append((wait.code, need))
+    found += [
+        ("asking", message)
+        for message in messages
+        if message.kind is MessageKind.QUESTION and message.state is MessageState.OPEN
+    ]
+    if task.paused:
+        found.append(PAUSED)
+    if task.spec.assignee:
+        found.append(ASSIGNED)
+    if task.caused_by and _is_held(task):
+        found.append(HELD)
+    if task.tally.not_before > now:
+        found.append(POSTPONED)
+    if task.join is not None:
+        found.append(CHILDREN)
+    return found
+
+
+def waits(
+    task: Task, needs: Sequence[Task], messages: Sequence[Message], *, now: int
+) -> tuple[Wait, ...]:
+    """The same in words, and for every state."""
     if task.state is not TaskState.OPEN:
         fix = GOES_ON.get(task.state, "").format(task.id)
         return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task), fix),)
-    reasons: list[Wait] = []
-    for need in needs:
-        if need.state is not TaskState.DONE:
-            reasons.append(_needs(task, need))
-        elif wait := without_its_work(task, need):
-            reasons.append(wait)
-    for m in messages:
-        if m.kind is MessageKind.QUESTION and m.state is MessageState.OPEN:
-            why = f"It asks ({m.id}): {m.text}"
-            reasons.append(Wait(task.id, "asking", why, f"fleet answer {task.id} TEXT"))
-    if task.paused:
-        why = f"It is paused. {task.tally.why}".strip()
-        reasons.append(Wait(task.id, "paused", why, mend_of(task)))
-    if task.spec.assignee:
+    found = reasons(task, needs, messages, now=now)
+    return tuple(_in_words(task, reason, now) for reason in found)
+
+
+def _in_words(task: Task, reason: Reason, now: int) -> Wait:
+    (code, about), why, fix = reason, "", ""
+    if isinstance(about, Message):
+        why, fix = f"It asks ({about.id}): {about.text}", f"fleet answer {task.id} TEXT"
+    elif about is not None:
+        return without_its_work(task, about) or _needs(task, about)
+    elif reason is PAUSED:
+        why, fix = f"It is paused. {task.tally.why}".strip(), mend_of(task)
+    elif reason is ASSIGNED:
         why = f"{task.spec.assignee} does it by hand."
-        reasons.append(Wait(task.id, "assigned", why, f"fleet bd update {task.id} --assignee ''"))
-    if _is_held(task):
+        fix = f"fleet bd update {task.id} --assignee ''"
+    elif reason is HELD:
         why = f"A {task.caused_by} asked for it: a team-lead or a coordinator must let it run."
-        reasons.append(Wait(task.id, "held", why, f"fleet resume {task.id}"))
-    if task.tally.not_before > now:
+        fix = f"fleet resume {task.id}"
+    elif reason is POSTPONED:
         seconds = (task.tally.not_before - now + 999_999) // 1_000_000
-        reasons.append(
-            Wait(task.id, "postponed", f"It is tried again in {seconds} s: {task.tally.why}")
-        )
-    if task.join is not None:
-        reasons.append(Wait(task.id, "children", "It is done when its children are."))
-    return tuple(reasons)
+        why = f"It is tried again in {seconds} s: {task.tally.why}"
+    else:
+        why = "It is done when its children are."
+    return Wait(task.id, code, why, fix)
 
 
 def _needs(task: Task, need: Task) -> Wait:

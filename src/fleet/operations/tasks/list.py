@@ -17,7 +17,7 @@ from fleet.operations.tasks.rows import STATE_OF, TaskRow, rows
 from fleet.ports import STANDINGS, TaskQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from fleet.operations.catalogue import Context
 
@@ -58,12 +58,14 @@ def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
         return _named(context, request.tasks, limit)
     before = the_task(context, request.before, Permission.READ).id if request.before else ""
     query = TaskQuery((), request.project, team, before=before, limit=limit)
-    listed = {
-        row.id: row
-        for group in _groups(request.statuses)
-        for row in _matching(context, _narrowed(query, group, request), group)
-    }
-    return tuple(sorted(listed.values(), key=_newest)[:limit])
+    first, *others = _groups(request.statuses)
+    listed = _matching(context, _narrowed(query, first, request), first)
+    if not others:
+        return tuple(listed)
+    by_id = {row.id: row for row in listed}
+    for group in others:
+        by_id |= {r.id: r for r in _matching(context, _narrowed(query, group, request), group)}
+    return tuple(sorted(by_id.values(), key=_newest)[:limit])
 
 
 def _groups(statuses: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -81,8 +83,10 @@ def _narrowed(query: TaskQuery, group: tuple[str, ...], request: ListTasks) -> T
     return query if request.all else query._replace(states=IN_VIEW)
 
 
-def _matching(context: Context, query: TaskQuery, statuses: tuple[str, ...]) -> Iterator[TaskRow]:
-    """The newest of these statuses; there may be further ones among what is read."""
+def _matching(context: Context, query: TaskQuery, statuses: tuple[str, ...]) -> Iterable[TaskRow]:
+    """The newest of these statuses, newest first; there may be further ones among what is read."""
+    if not statuses:
+        return rows(context, context.store.tasks(query))
     matching = (row for page in pages(context.store.tasks, query) for row in rows(context, page))
     return islice((row for row in matching if _is_wanted(row, statuses)), query.limit)
 
@@ -99,7 +103,7 @@ def _named(context: Context, names: tuple[str, ...], limit: int) -> tuple[TaskRo
 
 
 def _is_wanted(row: TaskRow, statuses: tuple[str, ...]) -> bool:
-    return not statuses or row.state in statuses or row.status in statuses
+    return row.state in statuses or row.status in statuses
 
 
 def ready(context: Context, request: ReadyTasks) -> tuple[TaskRow, ...]:

@@ -8,7 +8,7 @@ from fleet.base.outside import Time
 from fleet.domain.choice import DEFAULT, frozen
 from fleet.domain.data import dataclass
 from fleet.domain.run import Choice, RunState
-from fleet.domain.schedule import waits
+from fleet.domain.schedule import reasons
 from fleet.domain.spending.budget import DOLLAR, granted
 from fleet.domain.task import ENDED, TaskState
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from fleet.domain.message import Message
     from fleet.domain.run import Progress, Run, Usage
-    from fleet.domain.schedule import Wait
-    from fleet.domain.task import Task
+    from fleet.domain.schedule import Reason
+    from fleet.domain.task import Spec, Task
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
 
@@ -137,12 +137,12 @@ def rows(
     made = []
     for task in tasks:
         wanted = [needs[n] for n in task.after if n in needs]
-        reasons = waits(task, wanted, asking.get(task.id, ()), now=now)
-        run = runs.get(task.run_id)
+        why = reasons(task, wanted, asking.get(task.id, ()), now=now) if task.state is OPEN else ()
+        run_id = task.run_id
         undone: tuple[str, ...] = ()
         if wanted and task.state not in ENDED:
             undone = tuple(n.id for n in wanted if n.state != DONE)
-        made.append(_row(task, reasons, run, progress.get(task.run_id), undone))
+        made.append(_row(task, why, runs.get(run_id), progress.get(run_id), undone))
     return made
 
 
@@ -155,19 +155,18 @@ def _open_questions(store: Store, tasks: Sequence[Task]) -> dict[str, list[Messa
 
 def _row(
     task: Task,
-    reasons: Sequence[Wait],
+    why: Sequence[Reason],
     run: Run | None,
     progress: Progress | None,
     waits_for: tuple[str, ...],
 ) -> TaskRow:
     spec, who = task.spec, _who(task, run)
-    named = (("agent", spec.agent), ("coder", spec.coder), ("model", spec.model))
     own = spec.limits.budget
     budget = granted(own, own, task.tally.grants).cost if own.cost else 0
     return TaskRow(
         id=task.id,
         title=task.title,
-        status=_status(task, reasons, run),
+        status=_status(task, why, run),
         state=task.state,
         team=task.team,
         priority=spec.priority,
@@ -175,7 +174,7 @@ def _row(
         agent=who.agent,
         coder=who.coder,
         model=who.model,
-        given=tuple([name for name, value in named if value]),
+        given=_given(spec) if spec.agent or spec.coder or spec.model else (),
         project=task.project,
         cwd=spec.cwd,
         created_at=task.created_at,
@@ -190,6 +189,11 @@ def _row(
         budget=budget,
         paused=task.paused,
     )
+
+
+def _given(spec: Spec) -> tuple[str, ...]:
+    named = (("agent", spec.agent), ("coder", spec.coder), ("model", spec.model))
+    return tuple([name for name, value in named if value])
 
 
 def _spent(task: Task, run: Run | None, progress: Progress | None) -> int:
@@ -207,10 +211,10 @@ def _who(task: Task, run: Run | None) -> Choice:
     return Choice(spec.agent or spec.coder or DEFAULT, spec.coder or DEFAULT, spec.model)
 
 
-def _status(task: Task, reasons: Sequence[Wait], run: Run | None) -> str:
+def _status(task: Task, why: Sequence[Reason], run: Run | None) -> str:
     state = task.state
     if state is OPEN:
-        return _status_of_open(reasons) if reasons else "ready"
+        return _status_of_open(why) if why else "ready"
     if state is TaskState.RUNNING:
         if run is not None and run.wanted:
             return "stopping"
@@ -220,9 +224,11 @@ def _status(task: Task, reasons: Sequence[Wait], run: Run | None) -> str:
     return "beaten" if state is DONE and task.tally.beaten else str(state)
 
 
-def _status_of_open(reasons: Sequence[Wait]) -> str:
-    codes = {w.code for w in reasons}
-    return next((status for code, status in STATUS_BY_REASON.items() if code in codes), "ready")
+def _status_of_open(why: Sequence[Reason]) -> str:
+    if len(why) == 1:
+        return STATUS_BY_REASON[why[0][0]]
+    codes = {code for code, _ in why}
+    return next(status for code, status in STATUS_BY_REASON.items() if code in codes)
 
 
 def _run_now(run: Run, progress: Progress | None) -> RunNow:

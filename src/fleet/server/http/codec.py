@@ -259,15 +259,15 @@ def _outside(hint: Any) -> Callable[[Any], Any] | None:
 
 
 def _record_outside(kind: Any) -> Callable[[Any], Any] | None:
-    """Compiled: a loop over the fields of each row takes three times as long."""
+    """Compiled, and with a type of its own, which is made and written in two thirds of a dict's time."""
     types = get_type_hints(kind, include_extras=True)
     shows = {field.name: _outside(types[field.name]) for field in fields(kind)}
     if not any(shows.values()):
         return None
-    values = {
-        name: f"None if r.{name} is None else show_{name}(r.{name})" if show else f"r.{name}"
+    values = [
+        f"None if r.{name} is None else show_{name}(r.{name})" if show else f"r.{name}"
         for name, show in shows.items()
-    }
+    ]
     known: dict[str, Any] = {f"show_{name}": show for name, show in shows.items()}
-    text = ", ".join(f"{name!r}: {value}" for name, value in values.items())
-    return eval(f"lambda r: {{{text}}}", known)  # type: ignore[no-any-return]  # noqa: S307  # nosec B307  # only our own field names
+    known["shown"] = msgspec.defstruct(kind.__name__, [*shows])
+    return eval(f"lambda r: shown({', '.join(values)})", known)  # type: ignore[no-any-return]  # noqa: S307  # nosec B307  # only our own field names

@@ -206,6 +206,9 @@ SELECT version, body FROM message WHERE task = :task ORDER BY seq DESC LIMIT :li
 -- name: open_messages
 SELECT version, body FROM message WHERE state = 'open' AND kind = :kind ORDER BY seq LIMIT :limit
 
+-- name: any_question
+SELECT 1 FROM message WHERE kind = 'question' AND state = 'open' LIMIT 1
+
 -- name: questions
 SELECT version, body FROM message WHERE asks IS NOT NULL AND seq > :after ORDER BY seq LIMIT :limit
 

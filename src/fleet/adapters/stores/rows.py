@@ -65,9 +65,13 @@ NO_TASK = -2  # the task of a message that is about none; what is no id is -1
 
 def seq_of(record_id: str) -> int:
     """t-31: 31. t-31.2: 31 * 2^20 + 2. Something that is no id of ours: -1."""
-    number, _, run = record_id.rpartition("-")[2].partition(".")
+    digits = record_id.rpartition("-")[2]
     try:
-        seq = (int(number) << RUN_BITS) + int(run) if run else int(number)
+        if "." in digits:
+            number, _, run = digits.partition(".")
+            seq = (int(number) << RUN_BITS) + int(run)
+        else:
+            seq = int(digits)
     except ValueError:
         return -1
     return seq if 0 <= seq < 1 << 63 else -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING
 
 from fleet.domain.data import NamedTuple
@@ -13,7 +14,7 @@ from fleet.domain.run import Slots
 from fleet.domain.task import ENDED, Task, TaskState, mend_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from fleet.domain.event import Event
     from fleet.domain.run import Choice, Run
@@ -230,11 +231,16 @@ class Hold(IntEnum):
 
 
 def _is_held(task: Task) -> bool:
-    if not task.caused_by:  # a person at this machine lets it run
-        return False
+    return bool(task.caused_by) and _held_by_cause()(
+        task
+    )  # else a person at this machine lets it run
+
+
+@cache
+def _held_by_cause() -> Callable[[Task], bool]:
     from fleet.domain.causes import is_held  # noqa: PLC0415  # start-up time
 
-    return is_held(task)
+    return is_held
 
 
 def hold_of(task: Task) -> Hold:
@@ -290,7 +296,7 @@ def reasons(
         found.append(PAUSED)
     if task.spec.assignee:
         found.append(ASSIGNED)
-    if task.caused_by and _is_held(task):
+    if _is_held(task):
         found.append(HELD)
     if task.tally.not_before > now:
         found.append(POSTPONED)

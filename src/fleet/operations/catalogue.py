@@ -222,8 +222,13 @@ class Operation(NamedTuple):
     @property
     def reply(self) -> Any:
         """The type that the request names."""
-        (base,) = self.request.__orig_bases__  # type: ignore[attr-defined]  # of a Request[…]
-        return get_args(base)[0]
+        return _reply_of(self.request)
+
+
+@cache
+def _reply_of(request: Any) -> Any:
+    (base,) = request.__orig_bases__  # of a Request[…]
+    return get_args(base)[0]
 
 
 def operations() -> Iterator[Operation]:

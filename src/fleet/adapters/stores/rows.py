@@ -8,7 +8,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fleet.adapters.stores.codec import VERSION, decode, encode
+from fleet.adapters.stores.codec import VERSION, decode, dumps, encode
 from fleet.domain.data import NamedTuple
 from fleet.domain.entry import Entry
 from fleet.domain.entry import words_of as words_of_entry
@@ -382,9 +382,6 @@ def _literal(word: str) -> str:
     return word.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
-_dumps = json.JSONEncoder(separators=(",", ":")).encode
-
-
 def event_values(event: Event) -> dict[str, Any]:
     return {
         "type": str(event.type),
@@ -393,7 +390,7 @@ def event_values(event: Event) -> dict[str, Any]:
         "run": event.run,
         "actor": key(event.actor),
         "at": event.at,
-        "data": _dumps(event.data) if event.data else "{}",
+        "data": dumps(event.data) if event.data else "{}",
     }
 
 

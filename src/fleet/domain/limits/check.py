@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
@@ -12,6 +12,7 @@ from fleet.domain.limits import BLANK, LARGEST_INTEGER, Items, OneOf, TextLimit,
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from dataclasses import Field
 
     Test = Callable[[str, Any], None]
 
@@ -21,16 +22,28 @@ NOT_BLANK = f"[^{BLANK}]"
 def check(request: object) -> None:
     """Raise `BadInput` for the first field that holds what its type does not allow."""
     kind: Any = type(request)
-    for name, test in _tests(kind):
-        if (value := getattr(request, name)) is not None:
+    for name, test, usual in _tests(kind):
+        value = getattr(request, name)
+        if value is not None and value is not usual:
             test(name, value)
 
 
 @cache
-def _tests(kind: Any) -> tuple[tuple[str, Test], ...]:
+def _tests(kind: Any) -> tuple[tuple[str, Test, Any], ...]:
+    """The fields that have limits, each with its default if that passes: most fields have it."""
     hints = get_type_hints(kind, include_extras=True)
-    tests = ((f.name, test_of(hints[f.name])) for f in fields(kind))
-    return tuple((name, test) for name, test in tests if test is not None)
+    tests = ((f, test_of(hints[f.name])) for f in fields(kind))
+    return tuple((f.name, test, _usual(f, test)) for f, test in tests if test is not None)
+
+
+def _usual(field: Field[Any], test: Test) -> Any:
+    if field.default is MISSING or field.default is None:
+        return None
+    try:
+        test(field.name, field.default)
+    except BadInput:
+        return None
+    return field.default
 
 
 def test_of(hint: Any) -> Test | None:

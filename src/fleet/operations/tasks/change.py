@@ -29,6 +29,8 @@ from fleet.operations.tasks.rows import TaskRow, rows
 from fleet.ports import Put, Same
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fleet.domain.run import Run
     from fleet.operations.catalogue import Context
     from fleet.ports import Change
@@ -102,12 +104,20 @@ def add(context: Context, request: AddTask) -> TaskRow:
 
 def new_task(context: Context, request: AddTask, *, role: str = "", depth: int = 0) -> Task:
     """The task that the request asks for, not written yet. Raise unless the actor may cause it."""
-    draft = draft_task(context, request, role=role, depth=depth)
-    return replace(draft, id=context.store.new_id("t"))  # last: a refused task uses up no id
+    return draft_task(
+        context, request, role=role, depth=depth, new_id=lambda: context.store.new_id("t")
+    )
 
 
-def draft_task(context: Context, request: AddTask, *, role: str = "", depth: int = 0) -> Task:
-    """Like `new_task`, but without an id."""
+def draft_task(
+    context: Context,
+    request: AddTask,
+    *,
+    role: str = "",
+    depth: int = 0,
+    new_id: Callable[[], str] = str,
+) -> Task:
+    """Like `new_task`, but without an id. `new_id` is called last: a refused task uses up no id."""
     team = request.team or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
     project = request.project or context.project
@@ -125,8 +135,9 @@ def draft_task(context: Context, request: AddTask, *, role: str = "", depth: int
     choice = checked_choice(request.spec, context.world(project), traits)
     needs = needs_of(context, request.after)
     parent, join = _parent(context, request.parent), Join(request.join) if request.join else None
+    spec = _at_hand(context, request.spec)
     return Task(
-        id="",
+        id=new_id(),
         version=0,
         state=TaskState.OPEN,
         title=" ".join(request.title.split()),
@@ -135,7 +146,7 @@ def draft_task(context: Context, request: AddTask, *, role: str = "", depth: int
         author=context.actor.name,
         created_at=context.store.now(),
         team=team,
-        spec=_at_hand(context, request.spec),
+        spec=spec,
         after=tuple(needs),
         after_landed=tuple(need for need, landed in needs.items() if landed),
         parent=parent,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fleet.domain.errors import Refused
+from fleet.domain.event import Event
 from fleet.domain.message import MessageKind, MessageState, refused
 from fleet.domain.task import Task, TaskState, join
 from fleet.operations.tasks.rows import rows
@@ -28,9 +28,9 @@ def write_task(
     context: Context, task: Task, kind: Kind, more: Iterable[Change] = (), **data: str
 ) -> TaskRow:
     """Write the task, its parents and the event in one commit; return the task's row."""
-    event = context.event(kind, task.id, **data)
-    if not task.version:  # so that a task that was only added was last changed when it was added
-        event = replace(event, at=task.created_at)
+    # a task that was only added was last changed when it was added
+    at = context.store.now() if task.version else task.created_at
+    event = Event(kind, task.id, context.actor.name, at, context.actor.run, dict(data))
     parents = parent_changes(context.store, task, now=event.at)
     unheard = refused_words(context.store, task, now=event.at)
     written = context.commit([Put(task), *more, *parents, *unheard], event)[0]

@@ -125,10 +125,12 @@ class Audit:
         if by.noted:
             return
         outcome = outcome_of(status, code)
+        if outcome is AuditOutcome.ALLOWED and not (self._reads and by.grant):
+            return
         record = self._record(outcome, by.grant.actor if by.grant else None, "", by.called, code)
         if outcome is AuditOutcome.REFUSED:
             self._refuse(record)
-        elif by.grant and (self._reads or outcome is AuditOutcome.FAILED):
+        elif by.grant:
             self._write(record)
 
     def refused_at_the_door(self, address: str, code: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ STRANGERS_BODY = 16 << 10
 BYTES_PER_REQUEST = 16 << 10  # of a body; a larger one counts as more requests
 REQUEST_SECONDS = 15.0  # seconds in which all headers, and then the whole body, must have come
 HEADERS = 200  # of one request
+HOSTS = 16  # addresses whose names are kept: clients send the same ones again and again
 SOCKETS = frozenset({"/ws", "/ws/terminal", "/ws/host"})
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DENIAL = "websocket.http.response"  # what a server can do that refuses a socket with words
@@ -84,6 +86,7 @@ def _refused_shape(scope: Scope) -> tuple[int, str, str] | None:
     return None
 
 
+@lru_cache(HOSTS)
 def _name_of(url: str) -> str:
     """The host that it names; empty when it is no address at all."""
     try:

@@ -82,6 +82,11 @@ class HttpRoutes(Router):
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, methods = scope["path"], set[str]()
+        for route in self._plain.get(path, ()):  # of these, only the method is left to look at
+            if isinstance(route, Route) and scope.get("method") in (route.methods or ()):
+                scope["path_params"] = {}
+                await route.app(scope, receive, send)
+                return
         for route in self._near(path):
             match, child = route.matches(scope)
             if match is Match.FULL:

@@ -246,10 +246,12 @@ class EventWatch:
             self._fresh.wait(FLOOR)
 
     def _look(self, store: Store) -> None:
-        while events := store.events(after=self._meters.number, limit=BATCH):
+        more = True
+        while more and (events := store.events(after=self._meters.number, limit=BATCH)):
             self._meters.fold(store, events)
             self._wake()
             self._saw(events)
+            more = len(events) == BATCH
 
     def _wait(self, store: Store) -> None:
         if self._nudged:

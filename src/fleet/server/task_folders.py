@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleet.domain.event import Event
     from fleet.ports import TaskFiles
 
-REST = 20.0  # times as long as a folder took, while more comes: requests go first
+REST = 50.0  # times as long as a folder took, while more comes: requests go first
 QUIET = 0.05  # seconds without an event, after which nobody is kept waiting
 LOOK = 1.0  # seconds for which a supervisor is believed to be there
 

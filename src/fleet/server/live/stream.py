@@ -257,6 +257,8 @@ class Streams:
 
     def _wake(self) -> None:
         self._woken = False
+        if not self._views:  # whoever comes looks at the store itself
+            return
         if self.reads.near is None:
             if not self._is_due:  # else one waits for its turn to look
                 self._is_due = True

@@ -68,27 +68,33 @@ class CandidateGate:
                 return self._begin(commit)
             case Presence.ALIVE:
                 self._stop_if_late(look.began, limit)
-            case Presence.EXITED if self._was_killed(look.code) or self._has_lost_report():
-                return self._lost()
+            case Presence.EXITED if self._was_killed(look.code):
+                by = f" by signal {-look.code}" if look.code else ""
+                return self._lost(f"It was killed{by}")
+            case Presence.EXITED if self._has_lost_report():
+                return self._lost("Its worktree was freed before its report was read")
             case Presence.EXITED:
                 return self._ended(look.code, limit=limit)
             case Presence.GONE if self._parts.launcher.end(self.name):
-                return self._lost()
+                return self._lost("Its keeper vanished")
         return None
 
     def _was_killed(self, code: int | None) -> bool:
-        """Whether it was killed, such as by us when nothing waited for it: that says nothing.
-
-        One that is killed again and again fails: it may use up all memory.
-        """
-        return (code is None or code < 0) and not self._late and self.result.lost < MOST_LOST
+        """Whether it was killed, such as by us when nothing waited for it: that says nothing."""
+        return (code is None or code < 0) and not self._late
 
     def _has_lost_report(self) -> bool:
         """Whether its worktree was freed before we read the report in it, such as by a clean-up."""
         return self._report and self.name not in self._house.busy()
 
-    def _lost(self) -> GateResult:
-        return replace(self.result, lost=self.result.lost + 1)
+    def _lost(self, why: str) -> GateResult:
+        """Nobody knows what it would have said. One that is lost again and again fails, such as one
+        that uses up all memory.
+        """
+        if self.result.lost < MOST_LOST:
+            return replace(self.result, lost=self.result.lost + 1)
+        output = f"{self._output()}\n{why}, {MOST_LOST + 1} times."
+        return self._counted(passed=False, output=output.strip())
 
     def _begin(self, commit: str) -> GateResult | None:
         if self._job is None:
@@ -144,17 +150,10 @@ class CandidateGate:
     def _ended(self, code: int | None, *, limit: float) -> GateResult:
         passed = code == 0 and not self._late
         tests = self._tests() if self._report else {}
-        output = f"{self._output()}\n{self._end(code, limit)}".strip()
+        late = f"It took more than {limit:g} s." if self._late else ""
+        output = f"{self._output()}\n{late}".strip()
         counted = self._counted(passed=passed, output=output)
         return replace(counted, late=self._late, tests=tests or counted.tests)
-
-    def _end(self, code: int | None, limit: float) -> str:
-        """What its output cannot say of how it ended."""
-        if self._late:
-            return f"It took more than {limit:g} s."
-        return (
-            f"It was killed by signal {-code}, {MOST_LOST + 1} times." if code and code < 0 else ""
-        )
 
     def _tests(self) -> dict[str, str]:
         """What each test said, as JUnit XML or TAP; nothing where there is no such report."""

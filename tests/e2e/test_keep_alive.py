@@ -81,14 +81,15 @@ request = urllib.request.Request(
     {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"},
 )
 for _ in range(8):
+    while os.path.exists(sys.argv[0] + ".hold"):
+        time.sleep(0.01)
     assert json.load(urllib.request.urlopen(request, timeout=60))["choices"]
     time.sleep(0.1)
 """
 
 
-@pytest.mark.parametrize("name", ["relay", "gateway"])
-def test_tasks_lose_no_attempt_while_a_service_is_away(machines, name):
-    """Each has one attempt, and asks its model eight times, with no retry of its own."""
+def add_asker(machines) -> None:
+    """An agent that asks its model eight times, and fails when it is not answered."""
     program = machines.root / "asks.py"
     program.write_text(ASKS)
     machines.file.write_text(
@@ -96,6 +97,12 @@ def test_tasks_lose_no_attempt_while_a_service_is_away(machines, name):
         + f"  asker: {{coder: command, model: small-coder, command: [python3, {program}, '{{model}}']}}\n"
     )
     machines.scratch("trust")
+
+
+@pytest.mark.parametrize("name", ["relay", "gateway"])
+def test_tasks_lose_no_attempt_while_a_service_is_away(machines, name):
+    """Each has one attempt, and asks its model eight times, with no retry of its own."""
+    add_asker(machines)
     machines.scratch("up", "--no-warm")
     tasks = [
         machines.scratch.add(f"Ask {n}", "--agent", "asker", "--attempts", "1") for n in range(6)
@@ -109,13 +116,7 @@ def test_tasks_lose_no_attempt_while_a_service_is_away(machines, name):
 
 def test_tasks_wait_for_a_model_that_the_relay_has_shut_off_on_its_only_node(machines):
     """The node answers, its other pages too: only that model's requests fail."""
-    program = machines.root / "asks.py"
-    program.write_text(ASKS)
-    machines.file.write_text(
-        machines.file.read_text()
-        + f"  asker: {{coder: command, model: small-coder, command: [python3, {program}, '{{model}}']}}\n"
-    )
-    machines.scratch("trust")
+    add_asker(machines)
     machines.scratch("up", "--no-warm")
     machines.laptop.manner.broken = {"qwen2.5-coder:7b": "model requires more system memory"}
     for _ in range(3):
@@ -132,6 +133,41 @@ def test_tasks_wait_for_a_model_that_the_relay_has_shut_off_on_its_only_node(mac
     machines.laptop.manner.broken = {}
     until(lambda: state(machines, task) == "done")
     assert len(machines.scratch.data("show", task)["runs"]) == len(before) + 1
+
+
+def test_a_failing_model_costs_no_attempt_when_the_traces_cannot_be_written(machines):
+    add_asker(machines)
+    (machines.scratch.home / "logs" / "traces.jsonl").mkdir(parents=True)
+    machines.scratch("up", "--no-warm")
+    machines.laptop.manner.broken = {"qwen2.5-coder:7b": "model requires more system memory"}
+    task = machines.scratch.add("Ask", "--agent", "asker", "--attempts", "1")
+    until(lambda: machines.scratch.data("show", task)["runs"])
+    until(lambda: "model requires more system memory" in words(machines, task))
+    assert state(machines, task) != "failed"
+    machines.laptop.manner.broken = {}
+    until(lambda: state(machines, task) in {"done", "failed"})
+    assert state(machines, task) == "done"
+
+
+def test_tasks_wait_while_the_gateway_has_another_key_than_they_would(machines):
+    add_asker(machines)
+    machines.scratch("up", "--no-warm")
+    hold = machines.root / "asks.py.hold"
+    hold.touch()
+    running = machines.scratch.add("Ask", "--agent", "asker", "--attempts", "1")
+    until(lambda: state(machines, running) == "running")
+    (machines.scratch.home / "gateway.key").write_text("sk-another\n")
+    task = machines.scratch.add("Ask", "--agent", "asker", "--attempts", "1")
+    until(lambda: "it was started with another key" in words(machines, task))
+    assert "refuses yours" in machines.scratch.type("gateway", "status").stderr
+    assert not machines.scratch.data("show", task)["runs"]
+    machines.scratch("up", "--no-warm")
+    assert "refuses yours" not in machines.scratch.type("gateway", "status").stderr
+    assert machines.ask()["choices"]
+    hold.unlink()
+    until(lambda: {state(machines, each) for each in (running, task)} <= {"done", "failed"})
+    assert state(machines, task) == state(machines, running) == "done"
+    assert len(machines.scratch.data("show", task)["runs"]) == 1
 
 
 def state(machines, task: str) -> str:

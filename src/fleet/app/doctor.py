@@ -228,6 +228,11 @@ class Checkup:
         if self._services.stale():
             message = "The gateway and the relay run with another fleet.yaml than this one."
             yield Finding("gateway", BAD, message, "fleet gateway start")
+        elif self._services.has_another_key():
+            message = (
+                "The gateway was started with another key than the one here, and refuses this one."
+            )
+            yield Finding("gateway", BAD, message, "fleet gateway start")
         elif all(each.record and each.answers for each in answers):
             yield Finding("gateway", OK, f"It answers at {self._services.url()}.")
         elif not any(each.record for each in answers):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fleet.app.app import App
+    from fleet.domain.fleet import Gateway
     from fleet.domain.task import Task
     from fleet.ports import Branches, Notifier
     from fleet.supervisor.beads.exchange import Beads
@@ -50,7 +51,7 @@ def make_supervisor(app: App, *, coder: str = "", max_concurrent: int = 0) -> Su
         provider_keys=lambda coder: built_in(coder).keys,
         jitter=random.random,
         files=app.files,
-        nodes=NodePulses(app.bell.ring_self, app.home.path),
+        nodes=NodePulses(app.bell.ring_self, app.home.path, partial(_key_seen, app)),
         terminal=app.terminals,
         missing_program=partial(missing_program, app),
         gate_environment=partial(gate_environment, app),
@@ -58,6 +59,12 @@ def make_supervisor(app: App, *, coder: str = "", max_concurrent: int = 0) -> Su
         ahead=app.home.ahead,
     )
     return Supervisor(parts, _this_supervisor(app, coder, max_concurrent))
+
+
+def _key_seen(app: App, gateway: Gateway) -> str:
+    from fleet.adapters.gateway.key import fingerprint
+
+    return fingerprint(app.gateway_key(gateway))
 
 
 def _this_supervisor(app: App, coder: str, max_concurrent: int) -> ThisSupervisor:

@@ -25,13 +25,13 @@ class Pulse(NamedTuple):
 class GatewayPulse(NamedTuple):
     """Whether the gateway and the relay behind it both answer; None: not known.
 
-    `started`: when the younger of them was started, in microseconds; 0: nobody started them here.
+    `age`: seconds since the younger of them was started; None: nobody started them here.
     `shut`: by `serving_place`, why the relay sends no request to that model of a node now.
     """
 
     up: bool | None
     why: str = ""
-    started: int = 0
+    age: float | None = None
     shut: Mapping[str, str] = MappingProxyType({})
 
 
@@ -42,8 +42,8 @@ class Nodes(Protocol):
 
     def gateway(self, gateway: Gateway) -> GatewayPulse: ...
 
-    def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
-        """The newest request of the run that ended after `since`, from the relay's traces.
+    def last_request(self, gateway: Gateway, run_id: str, agent: str, since: int) -> Trace | None:
+        """The newest request of the run that ended after `since`, as the relay has traced it.
 
         Of a coder that does not say which run it is: the newest of its agent.
         """

@@ -543,7 +543,7 @@ class Supervisor:
         for key in (url, url + NEVER):
             self._down.pop(key, None)
         if not pulse.up:
-            self._down[url if pulse.started else url + NEVER] = pulse.why
+            self._down[url + NEVER if pulse.age is None else url] = pulse.why
         return pulse.shut
 
     def _claim_all(self, starts: Sequence[Start]) -> list[Run]:

@@ -324,7 +324,7 @@ class FakeNodes:
     def __init__(self) -> None:
         self.down: dict[str, str] = {}
         self.shut: dict[str, str] = {}  # what the relay has shut off
-        self.started = 0  # when the gateway was
+        self.age = 3600.0  # seconds since the gateway was started
         self.traces: list[Trace] = []
 
     def pulse(self, node: Node) -> Pulse:
@@ -333,9 +333,10 @@ class FakeNodes:
 
     def gateway(self, gateway: Gateway) -> GatewayPulse:
         why = self.down.get("gateway", "")
-        return GatewayPulse(not why, why, started=self.started if gateway else 0, shut=self.shut)
+        return GatewayPulse(not why, why, self.age if gateway else None, self.shut)
 
-    def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
+    def last_request(self, gateway: Gateway, run_id: str, agent: str, since: int) -> Trace | None:
+        del gateway
         traces = [t for t in self.traces if t.source.run in {run_id, ""} and t.ended_at >= since]
         return traces[-1] if traces and agent else None
 

@@ -25,6 +25,13 @@ def ensure_key(home: Path) -> Path:
     return path
 
 
+def fingerprint(key: str) -> str:
+    """By which a change of the key is seen; it gives next to nothing of the key away."""
+    import hashlib  # noqa: PLC0415  # start-up time
+
+    return hashlib.sha256(key.encode()).hexdigest()[:8]
+
+
 def key_of(gateway: Gateway, home: Path, env: Mapping[str, str]) -> str:
     """Empty when there is none yet."""
     if key := env.get(gateway.master_key_env, ""):

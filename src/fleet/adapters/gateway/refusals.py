@@ -87,7 +87,12 @@ def refusal(request: dict[str, Any], error: Exception) -> dict[str, Any]:
 
 
 def status_of(error: Exception) -> int:
-    """Exceptions of LiteLLM have a status, those of its web framework and proxy a code."""
+    """Exceptions of LiteLLM have a status, those of its web framework and proxy a code.
+
+    Without a database LiteLLM answers a wrong key with 400, and a missing one with 500.
+    """
+    if is_wrong_key(error):
+        return 401
     for name in ("status_code", "code"):
         value = getattr(error, name, None)
         if str(value).isdigit():
@@ -95,11 +100,15 @@ def status_of(error: Exception) -> int:
     return 500
 
 
+def is_wrong_key(error: Exception) -> bool:
+    return "no connected db" in str(error).lower()  # its words for it
+
+
 def why(error: Exception, status: int, model: str) -> str:
     kind = type(error).__name__
     if kind == "ContextWindowExceededError" or "context window" in str(error).lower():
         return f"The gateway refused it: the prompt is too long for the context of {model}."
-    if status in {401, 403} or "no connected db" in str(error).lower():  # its word for a wrong key
+    if status in {401, 403}:
         return "The gateway refused it: the key is wrong or missing."
     if kind in UNKNOWN_MODEL or any(text in str(error).lower() for text in UNKNOWN_TEXTS):
         return f"The gateway refused it: it knows no model '{model}'."

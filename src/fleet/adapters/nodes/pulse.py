@@ -8,7 +8,7 @@ import time
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from fleet.adapters.nodes.wake import Waker
 from fleet.adapters.processes.background import ServiceRecord, is_alive, read_record
@@ -30,6 +30,7 @@ LOOK_SECONDS = 0.5  # seconds between looks: a task starts within a second of it
 PULSE_SECONDS = 2.0
 FORGOTTEN = 10.0  # seconds without a question after which the thread stops looking
 UNSEEN = "it has not answered yet"
+ANOTHER_KEY = "it was started with another key than tasks are given now"
 UNKNOWN = Pulse(None, UNSEEN)
 TAIL = 1 << 20  # bytes of the traces in which a run's last request is looked for
 SERVICES = ("gateway", "relay")
@@ -39,10 +40,15 @@ Known = TypeVar("Known")
 
 
 class NodePulses:
-    """Calls `tell` when something that it looks at has changed. `home`: where the gateway's records are."""
+    """Calls `tell` when something that it looks at has changed. `home`: where the gateway's records are.
 
-    def __init__(self, tell: Callable[[], None], home: Path) -> None:
-        self._tell, self._home = tell, home
+    `key`: the fingerprint of the key that tasks are given for a gateway.
+    """
+
+    def __init__(
+        self, tell: Callable[[], None], home: Path, key: Callable[[Gateway], str] | None = None
+    ) -> None:
+        self._tell, self._home, self._key_of = tell, home, key
         self._lock = threading.Lock()
         self._known: dict[str, object] = {}
         self._asked_at: dict[str, float] = {}
@@ -65,18 +71,25 @@ class NodePulses:
     def gateway(self, gateway: Gateway) -> GatewayPulse:
         records = self._records(gateway)
         key = f"gateway {url_of(gateway)}"  # a node may have the same address
-        started = max((record.started_at for record in records.values()), default=0)
         unseen = _NodeHealth({"gateway": Pulse(None, UNSEEN)})
         seen = self._latest(key, partial(self._look_at_gateway, gateway), unseen)
         latest, shut = (seen if seen.of == _processes(records) else unseen)[:2]
-        if not started:  # by another program: what is behind it is not known
+        if not records:  # by another program: what is behind it is not known
             latest, shut = {"gateway": latest["gateway"]}, {}
         dead = [n for n, record in records.items() if not is_alive(record.pid, record.born)]
         latest = {**latest, **dict.fromkeys(dead, Pulse(up=False, why="it has died"))}
+        if "gateway" not in dead and self._has_another_key(gateway, records.get("gateway")):
+            latest["gateway"] = Pulse(up=False, why=ANOTHER_KEY)
         why = "; ".join(f"the {name}: {p.why}" for name, p in latest.items() if not p.up)
         states = {pulse.up for pulse in latest.values()}
         up = False if False in states else None if None in states else True
-        return GatewayPulse(up, why, started, shut)
+        age = min((record.age for record in records.values()), default=None)
+        return GatewayPulse(up, why, age, shut)
+
+    def _has_another_key(self, gateway: Gateway, record: ServiceRecord | None) -> bool:
+        if self._key_of is None or record is None or not record.key:
+            return False
+        return self._key_of(gateway) != record.key
 
     def _records(self, gateway: Gateway) -> dict[str, ServiceRecord]:
         """The records of the services that were started here and not stopped since."""
@@ -96,19 +109,28 @@ class NodePulses:
         }
         return _NodeHealth({"gateway": pulse, "relay": relay}, shut, of)
 
-    def last_request(self, run_id: str, agent: str, since: int) -> Trace | None:
+    def last_request(self, gateway: Gateway, run_id: str, agent: str, since: int) -> Trace | None:
         from fleet.domain.nodes.trace import read  # noqa: PLC0415  # start-up time
 
-        for line in _newest_lines(self._home / "logs" / "traces.jsonl"):
+        for line in [
+            *self._unwritten(gateway, run_id, agent),
+            *_newest_lines(self._home / "logs" / "traces.jsonl"),
+        ]:
             trace = read(line)
             if trace is None:
                 continue
             if trace.ended_at < since:
                 return None
-            run = trace.source.run
-            if run == run_id or (not run and trace.agent == agent):
+            if trace.is_of(run_id, agent):
                 return trace
         return None
+
+    def _unwritten(self, gateway: Gateway, run_id: str, agent: str) -> list[bytes]:
+        """What the relay could not write of the run, such as while the disk is full."""
+        if "relay" not in self._records(gateway):
+            return []
+        asked = f"/relay/unwritten?{urlencode({'run': run_id, 'agent': agent})}"
+        return _read(f"http://127.0.0.1:{gateway.port + 1}", asked)[1].splitlines()
 
     def _latest(self, key: str, ask: Callable[[], Known], unseen: Known) -> Known:
         with self._lock:

@@ -89,6 +89,12 @@ class ServiceRecord(NamedTuple):
     port: int
     version: str = ""
     restarts: int = 0  # how often it was started again after it had died
+    booted: float = 0.0  # seconds from boot to its start: the clock can be set
+    key: str = ""  # the gateway's, as a `fingerprint`; empty: not known, or it has none
+
+    @property
+    def age(self) -> float:
+        return max(0.0, machine.since_boot() - self.booted)
 
 
 class Service(Background):
@@ -125,12 +131,15 @@ class Service(Background):
         version: str = "",
         cwd: str = "",
         restarts: int = 0,
+        key: str = "",
     ) -> Popen[bytes]:
         """`cwd`: the directory it works on; else its own folder, which blocks no unmount."""
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         process = self.launch(argv, cwd=cwd or self._file.parent, env=env)
-        now = time.time_ns() // 1000
-        record = ServiceRecord(process.pid, born(process.pid), now, port, version, restarts)
+        record = ServiceRecord(
+            process.pid, born(process.pid), time.time_ns() // 1000, port, version,
+            restarts=restarts, booted=machine.since_boot(), key=key,
+        )  # fmt: skip
         write_atomically(self._file, json.dumps(record._asdict()) + "\n")
         return process
 

@@ -86,6 +86,7 @@ class Relay:
         app = web.Application(client_max_size=LARGEST, middlewares=[self._guard])
         app.router.add_get("/relay/health", self._health)
         app.router.add_get("/relay/status", self._status)
+        app.router.add_get("/relay/unwritten", self._unwritten)
         app.router.add_route("*", "/m/{rest:.+}", self._model)
         app.router.add_route("*", "/a/{agent}/m/{rest:.+}", self._model)
         return app
@@ -110,6 +111,11 @@ class Relay:
         bodies = {"reserved": self.bodies.reserved, "waiting": self.bodies.waiting}
         status |= {"waiting": dict(models), "active": len(self.active), "large_bodies": bodies}
         return web.json_response(status)
+
+    async def _unwritten(self, request: web.Request) -> web.Response:
+        """The newest trace of a run that is in no file yet."""
+        run, agent = request.query.get("run", ""), request.query.get("agent", "")
+        return web.Response(body=self.traces.unwritten(run, agent))
 
     async def _model(self, request: web.Request) -> web.StreamResponse:
         agent, model, path = _address(request.raw_path)

@@ -42,6 +42,18 @@ class TraceLog:
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(GATHER_SECONDS, self.flush)
 
+    def unwritten(self, run: str, agent: str) -> bytes:
+        """The newest line of the run that could not be written, or nothing."""
+        from fleet.domain.nodes.trace import read  # noqa: PLC0415  # only after a failure
+
+        names = (run.encode(), agent.encode())
+        for line in reversed(self._waiting):
+            if any(name in line for name in names):  # most are of others, and take time to read
+                trace = read(line)
+                if trace is not None and trace.is_of(run, agent):
+                    return line
+        return b""
+
     def flush(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

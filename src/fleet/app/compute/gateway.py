@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from fleet.adapters.gateway import refusals
 from fleet.adapters.gateway.install import OWN, Environment
-from fleet.adapters.gateway.key import ensure_key, key_of
+from fleet.adapters.gateway.key import ensure_key, fingerprint, key_of
 from fleet.adapters.gateway.litellm_config import litellm_text, relay_port
 from fleet.adapters.home.home import Home
 from fleet.adapters.machine.doctor_checks import free_pair, is_taken
@@ -169,6 +169,13 @@ class Services:
             json.loads(wanted[self.relay_config])
         )
 
+    def has_another_key(self) -> bool:
+        """Whether the gateway that runs was started with another key than ours: it would refuse ours."""
+        record = self.gateway.running()
+        if record is None or not record.key:
+            return False
+        return record.key != fingerprint(self.key())
+
     def _running_config(self) -> dict[str, Any]:
         """What the relay was told when it was last told anything."""
         try:
@@ -262,7 +269,12 @@ class Services:
     def _start_gateway(self, version: str, say: Callable[[str], None]) -> None:
         """LiteLLM reads once: what it was told is what is in the file while it runs."""
         text = self._configs()[self.litellm_config]
-        if self.gateway.running() and self.ready() and _holds(self.litellm_config, text):
+        if (
+            self.gateway.running()
+            and self.ready()
+            and _holds(self.litellm_config, text)
+            and not self.has_another_key()
+        ):
             return
         self.gateway.stop(GRACE)
         write_atomically(
@@ -309,8 +321,14 @@ class Services:
             *(str(self.environment.python), "-c", "from litellm import run_server; run_server()"),
             *("--config", config, "--host", gateway.host, "--port", str(self.port)),
         ]
-        env, port = self._env(), self.port
-        return self.gateway.start(argv, env=env, port=port, version=version, restarts=restarts)
+        return self.gateway.start(
+            argv,
+            env=self._env(),
+            port=self.port,
+            version=version,
+            restarts=restarts,
+            key=fingerprint(self.key()),
+        )
 
     def _env(self) -> dict[str, str]:
         """LiteLLM's environment: it looks for prices and updates on the Internet unless told not to."""

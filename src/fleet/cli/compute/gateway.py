@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 STALE = "LiteLLM and the relay run with another fleet.yaml. Reload them: fleet gateway start"
 
+ANOTHER_KEY = (
+    "LiteLLM was started with another key than this shell has, and refuses yours. "
+    "Start it with yours: fleet gateway start"
+)
+
 
 @group()
 def gateway() -> None:
@@ -155,6 +160,8 @@ def _status(services: Services, answers: list[ServiceAnswer]) -> Result:
         "stale": services.stale(),
     }
     notes = [STALE] if data["stale"] else []
+    if services.has_another_key():
+        notes.append(ANOTHER_KEY)
     return Result("gateway", data, Table(columns, rows), notes=notes)
 
 

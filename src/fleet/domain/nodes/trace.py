@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 SERVER_ERROR = 500  # the first status that blames the server
+WRONG_KEY = 401  # of the gateway: it was started with another key after the run had begun
 NOT_SERVED = {401, 402, 404, 429}  # the key, the credit, the model or the quota is at fault
 FARTHEST = 2.5e17  # microseconds: the year 9892; NaN is not below it either
 WORDS = ("agent", "session", "model", "wire", "node", "upstream")
@@ -94,10 +95,16 @@ class Trace:
     def error(self) -> str:
         return _word(self.why.get("error"))
 
+    def is_of(self, run: str, agent: str) -> bool:
+        """Whether the run sent it; of one that does not say which run it is, whether its agent did."""
+        return self.source.run == run or (not self.source.run and self.agent == agent)
+
     @property
     def is_fault_of_nodes(self) -> bool:
         """Whether it was not answered, or not to its end, though nothing was wrong with it."""
-        refused = self.outcome == "refused" and self.status >= SERVER_ERROR
+        refused = self.outcome == "refused" and (
+            self.status >= SERVER_ERROR or self.status == WRONG_KEY
+        )
         bad_request = 400 <= self.status < SERVER_ERROR and self.status not in NOT_SERVED
         broken = self.outcome == "failed" and not bad_request
         late = self.outcome == "cancelled" and bool(self.error)  # its client lost patience

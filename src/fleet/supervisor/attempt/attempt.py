@@ -399,8 +399,8 @@ class Attempt:
         return Exit(code, words, exceeded=look.exceeded, cap=look.cap)
 
     def _blamed(self, outcome: Outcome) -> Outcome:
-        now = self.parts.store.now()
-        return blame(outcome, self.run, self._world.fleet, self.parts.nodes, now)
+        now, worked = self.parts.clock.now(), self.now() - self.run.started_at
+        return blame(outcome, self.run, self._world.fleet, self.parts.nodes, now, worked)
 
     def _left_behind(self, ending: Ending) -> Tip | None:
         """What the coder left in its workspace; None while we look."""

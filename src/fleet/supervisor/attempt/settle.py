@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fleet.ports import Nodes
 
 MAX_TRIES = 50
-RECENT = 60 * SECOND  # what befell the gateway earlier did not end the run
+RECENT = 60 * SECOND  # what befell the gateway longer ago did not end the run
 Queued: TypeAlias = "tuple[Task, list[Change], list[Event]]"
 
 
@@ -144,18 +144,19 @@ def _event(kind: Kind, run: Run, at: int, **data: object) -> Event:
     return Event(kind, run.task, SUPERVISOR, at, run.id, {k: str(v) for k, v in data.items()})
 
 
-def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes, now: int) -> Outcome:
+def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes, now: int, worked: int) -> Outcome:
     """A run is lost, not failed, and costs no attempt, when its requests were not answered.
 
-    Its node went down, or the one that the relay chose; or the gateway or the relay did.
+    Its node went down, or the one that the relay chose; or the gateway or the relay did. `now` is
+    the time of this machine, and `worked` how long the run has: setting the clock changes only the first.
     """
     if not run.choice.node or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
         return outcome
-    since = max(run.started_at, now - RECENT)
-    last = nodes.last_request(run.id, run.choice.agent, since)
+    recent = min(worked, RECENT)
+    last = nodes.last_request(fleet.gateway, run.id, run.choice.agent, now - recent)
     names = dict.fromkeys((run.choice.node, last.node if last else ""))
     why = next((w for name in names if (w := _down(fleet.nodes.get(name), nodes))), "")
-    why = why or _interrupted(fleet, nodes, since)
+    why = why or _interrupted(fleet, nodes, recent)
     if not why and last is not None and last.is_fault_of_nodes:
         why = f"Its last request was not answered ({last.error or 'status ' + str(last.status)})."
     if not why:
@@ -170,14 +171,14 @@ def _down(node: Node | None, nodes: Nodes) -> str:
     return f"Its node {node.name} is down ({pulse.why})." if node and pulse and down else ""
 
 
-def _interrupted(fleet: Fleet, nodes: Nodes, since: int) -> str:
-    """Whether the gateway or the relay was away while the run worked."""
+def _interrupted(fleet: Fleet, nodes: Nodes, recent: int) -> str:
+    """Whether the gateway or the relay was away in the last microseconds that the run worked."""
     pulse = nodes.gateway(fleet.gateway)
-    if not pulse.started:
+    if pulse.age is None:
         return ""
     if pulse.up is False:
         return f"The gateway cannot be used: {pulse.why}."
-    return "The gateway was started anew meanwhile." if pulse.started > since else ""
+    return "The gateway was started anew meanwhile." if pulse.age * SECOND < recent else ""
 
 
 def wanted_ending(run: Run, otherwise: Ending) -> Ending:

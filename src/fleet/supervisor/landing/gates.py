@@ -88,9 +88,7 @@ class CandidateGate:
         return self._report and self.name not in self._house.busy()
 
     def _lost(self, why: str) -> GateResult:
-        """Nobody knows what it would have said. One that is lost again and again fails, such as one
-        that uses up all memory.
-        """
+        """Nobody knows what it would have said. One that uses up all memory is lost each time: it fails."""
         if self.result.lost < MOST_LOST:
             return replace(self.result, lost=self.result.lost + 1)
         output = f"{self._output()}\n{why}, {MOST_LOST + 1} times."

@@ -43,6 +43,10 @@ def test_a_refusal_is_a_trace_without_the_words_of_the_exception(tmp_path, monke
 def test_a_wrong_key_is_named_although_litellm_speaks_of_a_database(tmp_path, monkeypatch):
     (trace,) = traced(tmp_path, monkeypatch, {}, ProxyException("No connected db."))
     assert trace.error == "The gateway refused it: the key is wrong or missing."
+    assert (trace.status, trace.is_fault_of_nodes) == (
+        401,
+        True,
+    )  # it was another when it was given
 
 
 def test_what_reached_the_relay_is_the_relays_to_record(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from fleet.domain.fleet import Fleet, Node
 from fleet.domain.nodes.trace import Times, Trace, TraceSource
 from fleet.domain.run import Choice, Ending, Outcome, Run, RunState
+from fleet.domain.task import SECOND
 from fleet.supervisor.attempt.settle import RECENT, blame
 from fleet.testing.fakes import FakeNodes
 
@@ -33,8 +34,11 @@ def request(node: str, outcome: str = "failed", status: int = 200, run: str = "t
     )  # fmt: skip
 
 
-def judged(nodes: FakeNodes, node: str = "left", ending: Ending = Ending.FAILED) -> Outcome:
-    return blame(Outcome(ending, "Exit status 1."), run(node), FLEET, nodes, NOW)
+def judged(
+    nodes: FakeNodes, node: str = "left", ending: Ending = Ending.FAILED, now: int = NOW
+) -> Outcome:
+    """Of a run that has worked for ten minutes, at this time of the clock."""
+    return blame(Outcome(ending, "Exit status 1."), run(node), FLEET, nodes, now, NOW - BEGAN)
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def test_a_request_that_was_answered_in_the_end_excuses_nothing(nodes):
 
 
 def test_a_gateway_that_was_away_is_blamed_also_when_it_is_back(nodes):
-    nodes.started = NOW - 2_000_000
+    nodes.age = 2.0
     assert judged(nodes).detail == "The gateway was started anew meanwhile. Exit status 1."
     nodes.down["gateway"] = "the relay: it has died"
     assert (
@@ -89,15 +93,36 @@ def test_a_gateway_that_was_away_is_blamed_also_when_it_is_back(nodes):
 
 
 def test_a_gateway_that_was_started_long_ago_is_not_blamed(nodes):
-    nodes.started = NOW - RECENT - 1
+    nodes.age = RECENT / SECOND + 1
     assert judged(nodes).ending is Ending.FAILED
 
 
 def test_a_run_that_uses_no_node_has_nobody_to_blame(nodes):
-    nodes.started, nodes.down["gateway"] = NOW, "it has died"
+    nodes.age, nodes.down["gateway"] = 0.0, "it has died"
     assert judged(nodes, node="").ending is Ending.FAILED
 
 
 def test_a_run_that_succeeded_needs_no_excuse(nodes):
     nodes.down["left"] = "connection refused"
     assert judged(nodes, ending=Ending.SUCCEEDED).ending is Ending.SUCCEEDED
+
+
+def test_a_gateway_that_was_started_before_the_run_is_not_blamed(nodes):
+    """The run has worked for ten seconds, the gateway for twenty."""
+    nodes.age = 20.0
+    outcome = Outcome(Ending.FAILED, "Exit status 1.")
+    assert blame(outcome, run(), FLEET, nodes, NOW, 10 * SECOND) == outcome
+
+
+def test_a_clock_that_was_set_back_in_the_run_hides_no_unanswered_request(nodes):
+    """It was set back by an hour: all that the relay wrote since then is from before the run."""
+    hour = 3600 * SECOND
+    trace = request("right")
+    trace.at -= hour
+    nodes.traces = [trace]
+    assert judged(nodes, now=NOW - hour).ending is Ending.LOST
+
+
+def test_a_gateway_that_refuses_the_key_of_the_run_was_given_another_meanwhile(nodes):
+    nodes.traces = [request("", "refused", 401)]
+    assert judged(nodes).ending is Ending.LOST

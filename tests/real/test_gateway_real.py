@@ -203,7 +203,7 @@ def test_what_the_gateway_refuses_itself_is_in_the_traces_without_the_prompt(wor
     refused = [
         (long, {}),
         (long | {"model": "nobody"}, {}),
-        (long, {"authorization": "Bearer sk-no"}),
+        (long | {"model": "fleet-planner"}, {"authorization": "Bearer sk-no"}),
     ]
     for body, headers in refused:
         with pytest.raises(urllib.error.HTTPError):
@@ -220,7 +220,9 @@ def test_what_the_gateway_refuses_itself_is_in_the_traces_without_the_prompt(wor
         "The gateway refused it: it knows no model 'nobody'.",
         "The gateway refused it: the key is wrong or missing.",
     ]
+    assert [trace["status"] for trace in traces] == [400, 400, 401]
     assert all(Path(trace["project"]) == world.repo for trace in traces)
+    assert traces[-1]["agent"] == "planner"  # by which the supervisor knows whose fault its end was
     assert "secret word" not in (world.place / "fleet/logs/traces.jsonl").read_text()
 
 

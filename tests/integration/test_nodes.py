@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 
 import pytest
@@ -42,24 +43,26 @@ def nodes(supervised):
     right.stop()
 
 
-def runs_at_once(supervised, tasks) -> int:
-    """The most that ran at one moment, by when they were claimed and ended."""
-    moments = []
-    for task in tasks:
-        for run in supervised.store.runs(task):
-            moments += [(run.claimed_at, 1), (run.ended_at, -1)]
+def work(supervised) -> str:
+    """What a coder does, and leaves a mark when it begins and when it ends."""
+    marks = shlex.quote(str(supervised.home / "marks"))
+    return f"run sh -c {shlex.quote(f'echo + >>{marks}; sleep 0.7; echo - >>{marks}')}"
+
+
+def coders_at_once(supervised) -> int:
+    """The most that worked at one moment."""
     most = now = 0
-    for _, change in sorted(moments):
-        now += change
+    for mark in (supervised.home / "marks").read_text().split():
+        now += 1 if mark == "+" else -1
         most = max(most, now)
     return most
 
 
 def test_six_tasks_on_two_nodes_of_one_slot_run_two_at_a_time(supervised, nodes):
-    tasks = [supervised.add("sleep 0.7", agent="implementer") for _ in range(6)]
+    tasks = [supervised.add(work(supervised), agent="implementer") for _ in range(6)]
     supervised.start("--max", "6")
     supervised.wait(*tasks)
-    assert runs_at_once(supervised, tasks) == 2
+    assert coders_at_once(supervised) == 2
     assert {supervised.run(t).choice.node for t in tasks} == {"left", "right"}
 
 
@@ -153,10 +156,24 @@ def test_a_node_takes_no_more_at_once_than_it_says_over_all_its_models(supervise
     config.write_text(
         text.replace('servings: {left: "qwen:7b", right: "qwen:7b"}', "node: left\n    upstream: q")
     )
-    tasks = [supervised.add("sleep 0.5", agent=a) for a in ("lefty", "implementer", "lefty")]
+    agents = ("lefty", "implementer", "lefty")
+    tasks = [supervised.add(work(supervised), agent=agent) for agent in agents]
     supervised.start("--max", "3")
     supervised.wait(*tasks)
-    assert runs_at_once(supervised, tasks) == 1
+    assert coders_at_once(supervised) == 1
+
+
+def test_a_gate_does_not_keep_the_model_from_the_next_task(supervised, nodes, tmp_path):
+    """The first gate passes only once the second task has the node's one slot."""
+    assert nodes
+    flag = tmp_path / "second has begun"
+    gate = f"until test -e {shlex.quote(str(flag))}; do sleep 0.05; done"
+    first = supervised.add("say Hi.", agent="lefty", gate=gate)
+    supervised.start()
+    supervised.running(first)
+    second = supervised.add(f"run touch {shlex.quote(str(flag))}", agent="lefty")
+    supervised.wait(first, second)
+    assert supervised.run(second, 1).claimed_at < supervised.run(first, 1).ended_at
 
 
 def test_tasks_that_wait_for_a_node_starve_nobody_behind_them(supervised, nodes):

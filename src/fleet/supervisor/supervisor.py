@@ -125,10 +125,17 @@ class Supervisor:
         self._renew()
         self._look_at_hosts()
         self._start_and_tend()
-        if before - set(self.attempts):
+        if before - set(self.attempts) or self._have_freed():
             self._start_and_tend()  # before the end is told: a slot may be free again
         self._clean_up()
         return before != set(self.attempts)
+
+    def _have_freed(self) -> bool:
+        """Whether a run that goes on without its model has just freed the slot."""
+        freed = [attempt for attempt in self.attempts.values() if attempt.has_freed]
+        for attempt in freed:
+            attempt.has_freed = False
+        return bool(freed)
 
     def _start_and_tend(self) -> None:
         if self.claiming and not self._displaced:

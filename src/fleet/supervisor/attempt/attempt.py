@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fleet.base.set_up_file import running
 from fleet.domain.access import SUPERVISOR
+from fleet.domain.choice import model_slots
 from fleet.domain.errors import (
     BadConfig,
     BadStore,
@@ -23,7 +24,7 @@ from fleet.domain.errors import (
 )
 from fleet.domain.event import Event, Kind
 from fleet.domain.landing.landing import GateResult, LandingWish, Proposal, result_id, with_pass
-from fleet.domain.run import Ending, Outcome, Run, RunState, Wanted
+from fleet.domain.run import Ending, Outcome, Run, RunState, Wanted, release
 from fleet.domain.task import SECOND, Mode, Retry
 from fleet.domain.transcript import Conversation, Cut, Exit, SaidKind, hear_all, judge
 from fleet.ports import Look, Presence, Put, Same, Site, Tip
@@ -88,6 +89,7 @@ class Attempt:
         self._here = here
         self.run = run
         self.over = False
+        self.has_freed = False  # a slot, which nobody was told of yet
         self._listener: Listener | None = None
         self.replies: dict[str, str] = {}  # by key: our replies to requests of the coder's protocol
         self.conversation = Conversation()
@@ -359,6 +361,23 @@ class Attempt:
         self._finish(look, gone=gone)
 
     def _finish(self, look: Look, *, gone: bool) -> None:
+        self._settle(look, gone=gone)
+        if gone and not self.over:
+            self._free_model()
+
+    def _free_model(self) -> None:
+        """Let the next run have its model: the coder has ended, and a gate may take minutes."""
+        run, store = self.run, self.parts.store
+        slots = model_slots(run.choice, self._world.fleet, hosts=(run.host,))
+        free = {each.name for slot in slots for each in slot.all} & set(run.slots)
+        if not free:
+            return
+        kept = replace(run, slots=tuple(name for name in run.slots if name not in free))
+        rows = [Put(release(row, run.id)) for row in store.slots(sorted(free)).values()]
+        self.run = store.commit([Put(kept), *rows], [])[0]  # type: ignore[assignment]
+        self.has_freed = True
+
+    def _settle(self, look: Look, *, gone: bool) -> None:
         conversation = replace(self.conversation, session=self._session())
         tip: Tip | None = Tip()
 

@@ -68,6 +68,20 @@ def test_every_node_is_asked_the_jobs_of_its_agents_and_passes(scene):
     assert all(case["score"] == 1 for node in everything.values() for case in node.values())
 
 
+def test_a_model_that_an_agent_wants_on_nodes_with_a_tag_is_asked_once(scene):
+    file = scene.scratch.repo / "fleet.yaml"
+    text = file.read_text().replace("laptop: {endpoint", "laptop: {tags: [gpu], endpoint")
+    file.write_text(text.replace("{model: small,", "{model: small, needs: [gpu],"))
+    done = json.loads(scene.scratch("eval", "--json"))["data"]["rows"]
+    assert [(row["model"], row["node"]) for row in done] == [
+        ("small", "laptop"),
+        ("heavy", "tower"),
+    ]
+    assert {case["case"] for case in done[0]["cases"]} == PLANNER
+    named = json.loads(scene.scratch("eval", "--agent", "planner", "--json"))["data"]["rows"]
+    assert [row["model"] for row in named] == ["small+gpu"]
+
+
 def test_it_asks_new_numbers_each_time_and_the_same_with_its_seed(scene):
     def prompts(*words: str) -> list[str]:
         before = len(scene.laptop.seen)

@@ -38,8 +38,9 @@ def test_show_and_explain_say_which_route_chose_the_agent(fleet):
     shown = fleet("show", "t-1")
     assert "dba" in shown
     assert "heavy+gpu" in shown
-    assert "routes.queries in fleet.yaml chose its agent and model" in shown
-    assert "routes.queries chose dba with heavy+gpu" in fleet("explain", "t-1")
+    assert "routes.queries matched when it was added" in shown
+    assert "the default" not in shown
+    assert "routes.queries matched: dba with heavy+gpu" in fleet("explain", "t-1")
     fleet("add", "Something else")
     assert "route" not in fleet("show", "t-2")
     fleet("add", "Speed up db/orders.sql", "--agent", "scripted")

@@ -78,7 +78,7 @@ class Evals:
         chosen, dear = self.chosen(wanted)
         subjects = []
         for model, serving in chosen:
-            agents = (wanted.agent,) if wanted.agent else self._agents(model)
+            agents = (wanted.agent,) if wanted.agent else self._agents(model, serving)
             listed = cases if cases is not None else builtin(seed, serving.context)
             own = tuple(each for each in listed if wanted.every or is_for(each, agents))
             if own:
@@ -95,8 +95,10 @@ class Evals:
                     fix="Give it `model:` with a name under `models`.",
                 )
             models = [model]
-        else:
+        elif wanted.model:  # also one that is another on some of its nodes
             models = list(dict.fromkeys(fleet.models.values()))
+        else:
+            models = fleet.own_models
         pairs = [
             (model, serving)
             for model in models
@@ -114,12 +116,17 @@ class Evals:
         ]
         return [p for p in pairs if p[1].node.name not in dear], list(dict.fromkeys(dear))
 
-    def _agents(self, model: Model) -> tuple[str, ...]:
-        """The agents whose requests may go to the model, also as a fallback."""
+    def _agents(self, model: Model, serving: Serving) -> tuple[str, ...]:
+        """The agents whose requests may go to the model there, also as a fallback."""
+
+        def is_it(other: Model) -> bool:
+            """It may be the same on some of its nodes."""
+            return other == model or (other.of == model.name and serving in other.servings)
+
         return tuple(
             agent.name
             for agent in self.fleet.agents.values()
-            if agent.model is not None and model in agent.model.chain
+            if agent.model is not None and any(map(is_it, agent.model.chain))
         )
 
     def subject(

@@ -130,4 +130,4 @@ def explanation(task: TaskDetail, seen: Mapping[str, Any]) -> View:
 
 def _routed(task: TaskDetail) -> str:
     who = task.task
-    return f"routes.{who.route} chose {who.agent}" + (f" with {who.model}" if who.model else "")
+    return f"routes.{who.route} matched: {who.agent}" + (f" with {who.model}" if who.model else "")

@@ -232,7 +232,7 @@ def _facts(detail: TaskDetail, now: int) -> list[tuple[str, Value]]:
 
 
 def _route(task: TaskRow) -> str:
-    return f"routes.{task.route} in fleet.yaml chose its agent and model" if task.route else ""
+    return f"routes.{task.route} matched when it was added" if task.route else ""
 
 
 def _worktree(detail: TaskDetail) -> str:
@@ -278,7 +278,9 @@ def _with_origin(task: TaskRow, what: str) -> str:
     value = str(getattr(task, what)) or "its own"
     if value == DEFAULT:
         return "the supervisor's default, when it starts"
-    return value if what in task.given else f"{value} (the default when it was added)"
+    if what in task.given or task.route:  # a route may choose some of them, and is shown itself
+        return value
+    return f"{value} (the default when it was added)"
 
 
 def _why(detail: TaskDetail) -> str:

@@ -242,6 +242,8 @@ def _url(key: SettingKey, raw: Any) -> str:
 
 def _address(key: SettingKey, raw: Any) -> str:
     """An http address with whatever path and query, a reference to one, or nothing."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only for files that name an address
+
     text = _text(key, raw).strip()
     if not text:
         return ""
@@ -250,6 +252,15 @@ def _address(key: SettingKey, raw: Any) -> str:
     if not re.fullmatch(r"https?://[^\s/?#]+[^\s]*", text):
         fix = "Write https://HOST/PATH, or os.environ/NAME."
         raise Wrong(f"{described(text)} is not an http or https address.", fix)
+    try:
+        parts = urlsplit(text)
+        is_whole = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise Wrong(f"{described(masked(text))} is not an address: its host or port is wrong.")
+    if "@" in parts.netloc and key.path.startswith("project."):  # a file that others can read
+        raise Wrong("holds a user or a password.", "Write os.environ/NAME for the whole address.")
     return text
 
 

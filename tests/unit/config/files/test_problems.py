@@ -158,6 +158,14 @@ WRONG = {
         "nodes: {n: {endpoint: 'http://h:99999'}}\n",
         "fleet.yaml:1: nodes.n.endpoint: 'http://h:99999' is not an address",
     ),
+    "a collector with a wrong port": (
+        "observability: {otlp: 'http://h:otlp'}\n",
+        "fleet.yaml:1: observability.otlp: 'http://h:otlp' is not an address: its host or port",
+    ),
+    "a collector with a password": (
+        "observability: {otlp: 'http://me:secret@h:4318'}\n",
+        "fleet.yaml:1: observability.otlp: holds a user or a password.",
+    ),
     "an address with a blank": (
         "nodes: {n: {endpoint: 'http://h /x'}}\n",
         "fleet.yaml:1: nodes.n.endpoint: 'http://h /x' is not an address",

@@ -98,6 +98,16 @@ def test_a_failed_task_is_an_error_and_a_collector_that_refuses_is_a_warning(fle
     )
 
 
+def test_a_collector_that_is_not_there_is_one_sentence(fleet, collector):
+    fleet("trust")
+    fleet("add", "Fail", "--gate", "false", "--attempts", "1")
+    collector.__exit__()
+    done = fleet.type("run", "--once")
+    shown = done.stdout + done.stderr
+    assert shown.count(f"Traces cannot be sent to {collector.url}: ") == 1
+    assert "HTTPConnectionPool" not in shown
+
+
 def test_without_the_extra_the_error_has_the_line_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)  # as if it were not there
     with pytest.raises(Refused) as refused:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fleet.domain.data import NamedTuple
@@ -44,11 +46,11 @@ class Exporter:
 
     def close(self, within: float) -> None:
         """Send what waits, for at most so many seconds."""
-        try:
+        with suppress(queue.Full):
             self._waiting.put(None, timeout=within)
-        except queue.Full:
-            return
-        self._thread.join(within)
+            self._thread.join(within)
+        if self._thread.is_alive():
+            self._complain(f"it did not take the last within {within:g} s, so spans are lost")
 
     def _run(self) -> None:
         going = True
@@ -83,6 +85,8 @@ def _sender(collector: Collector, host: str) -> Callable[[Sequence[TraceSpan]], 
             fix="Install it: pip install 'agent-fleet[otel]'",
             code="no_otel",
         ) from None
+    # Its complaints of each try would be on the person's terminal; we have one sentence of our own.
+    logging.getLogger(OTLPSpanExporter.__module__).setLevel(logging.CRITICAL + 1)
     address = collector.address.rstrip("/").removesuffix("/v1/traces")
     exporter = OTLPSpanExporter(
         endpoint=f"{address}/v1/traces", headers=_headers(collector.headers), timeout=SECONDS

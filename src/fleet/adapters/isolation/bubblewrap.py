@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
 
 PROGRAM = "bwrap"
 NOBODY = "65534"
+SETTINGS_SECONDS = 10.0
+# Packing begins with the logs of all worktrees, which an agent cannot change.
+NO_PACKING = "GIT_CONFIG_PARAMETERS='gc.auto=0' 'maintenance.auto=false'"
 
 
 class Bubblewrap(Isolation):
     fix = "Install bubblewrap 0.8 or newer on Linux with user namespaces, or choose another isolation."
 
     # bwrap waits for the agent, so it survives signals to their group; the agent must not ignore them.
-    _last = ("--", "env", "--default-signal", "--")
+    _last = ("--", "env", "--default-signal", "--", NO_PACKING)
 
     def _words(self, own: Sequence[Path]) -> tuple[str, ...]:
         words = [self._program(), *self._base(), "--tmpfs", str(self._home)]
@@ -73,38 +77,71 @@ class Bubblewrap(Isolation):
 
 
 def git_folder(worktree: Path) -> Path | None:
-    """The git directory that this worktree shares with its repository; None: it is not one."""
-    folder = _own_git_folder(worktree)
-    try:
-        return folder and (folder / (folder / "commondir").read_text("utf-8").strip()).resolve()
-    except OSError:
-        return None
+    """The git directory that has the repository's settings; None: there is no repository."""
+    own = _own_git_folder(worktree)
+    return _common(own) if own else None
+
+
+def _common(own: Path) -> Path:
+    """Not by its file `commondir`, which another worktree's agent may have written."""
+    return own.parent.parent if own.parent.name == "worktrees" else own
 
 
 def _own_git_folder(worktree: Path) -> Path | None:
-    """What its `.git` file names: the part of the git directory that is this worktree's alone."""
-    git = worktree / ".git"
-    if not git.is_file():
-        return None
-    return Path(git.read_text("utf-8").removeprefix("gitdir:").strip()).resolve()
+    """The git directory, or the part of it that is this linked worktree's alone."""
+    folders = (folder / ".git" for folder in (worktree, *worktree.parents))
+    git = next((path for path in folders if path.exists()), None)
+    if git is None or git.is_dir():
+        return git and git.resolve()
+    return Path(git.parent, git.read_text("utf-8").removeprefix("gitdir:").strip()).resolve()
 
 
 def guarded_in(worktree: Path) -> list[tuple[Path, bool]]:
     """What tells Fleet's own git which commands to run: settings, hooks, and where those are.
 
-    The folders that have them can be changed (True), but not be moved to make room for others.
+    The folder that is the worktree's own can be changed (True); those of other worktrees, whose git
+    Fleet or a person runs, cannot. None of these folders can be moved to make room for others.
     """
-    common, own = git_folder(worktree), _own_git_folder(worktree)
-    if common is None or own is None:
+    own = _own_git_folder(worktree)
+    if own is None or not (_common(own) / "config").is_file():
         return []
+    common = _common(own)
     (common / "hooks").mkdir(exist_ok=True)
-    fixed = [worktree / ".git", own / "commondir", common / "config", common / "hooks"]
-    if b"worktreeconfig" in (common / "config").read_bytes().lower():
-        more = [own / "config.worktree", common / "config.worktree"]
+    fixed = [common / "config", common / "hooks"]
+    folders = [common / "worktrees", common / "modules"]  # of submodules: they have settings, too
+    settings = (common / "config").read_bytes().lower()
+    if own != common:
+        fixed += [worktree / ".git", own / "commondir"]
+    if b"worktreeconfig" in settings:
+        more = {own / "config.worktree", common / "config.worktree"}
         for path in more:
             path.touch()
-        fixed += more
-    return [(own.parent, True), (own, True), *((path, False) for path in fixed)]
+        fixed += sorted(more)
+    if b"include" in settings:
+        fixed += _included(common)
+    others = ((folder, False) for folder in folders if folder.is_dir())
+    return [(common, True), *others, (own, True), *((path, False) for path in fixed)]
+
+
+def _included(common: Path) -> list[Path]:
+    """The files that the repository's settings include, also those that are empty yet."""
+    words = ("config", "--local", "--includes", "--show-origin", "-z", "--list")
+    done = subprocess.run(
+        ["git", f"--git-dir={common}", *words],
+        capture_output=True, timeout=SETTINGS_SECONDS, check=False,
+    )  # fmt: skip
+    parts = os.fsdecode(done.stdout).split("\0")
+    files = set()
+    for origin, setting in zip(parts[::2], parts[1::2], strict=False):
+        source = Path(common.parent, origin.removeprefix("file:"))
+        name, _, value = setting.partition("\n")
+        files.add(source.resolve())
+        if name.startswith("include") and name.endswith(".path"):
+            files.add((source.parent / Path(value).expanduser()).resolve())
+    for path in files:
+        if path.parent == common:
+            path.touch()
+    return sorted(path for path in files if path.is_file() and path != common / "config")
 
 
 def binds(paths: Sequence[tuple[Path, bool]]) -> Iterator[str]:

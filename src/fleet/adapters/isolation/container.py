@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fleet.adapters.isolation import enclose
-from fleet.adapters.isolation.bubblewrap import Bubblewrap, binds, git_folder, guarded_in
+from fleet.adapters.isolation.bubblewrap import (
+    NO_PACKING,
+    Bubblewrap,
+    binds,
+    git_folder,
+    guarded_in,
+)
 from fleet.adapters.isolation.caps import ContainerLimits
 from fleet.adapters.isolation.isolation import Isolation
 from fleet.adapters.isolation.ways_out import LOOPBACK, Way
@@ -242,7 +248,7 @@ class InEngine(Contained):
                 SANDBOX.format(name, self.container.program),
                 fix="Use workspace.container.program=bubblewrap, or permissions: full.",
             )
-        words = ["--workdir", launch.cwd]
+        words = ["--workdir", launch.cwd, "--env", NO_PACKING]
         if not worktree.resolve().is_relative_to(self._home):
             words += _volume(worktree)
         if folder := git_folder(worktree):

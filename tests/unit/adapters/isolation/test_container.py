@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -57,7 +58,8 @@ def test_the_environment_is_passed_by_name_and_the_engines_own_is_not(
     order = order_of(tmp_path, worktree, Container("docker", "agents:1"))
     monkeypatch.setattr(os, "environ", {"KEY": "secret", "DOCKER_HOST": "unix:///x"})
     argv = enclose._argv(order, ["claude"])
-    assert argv[argv.index("--env") + 1] == "KEY"
+    passed = [after for word, after in pairwise(argv) if word == "--env"]
+    assert [name for name in passed if not name.startswith("GIT_CONFIG")] == ["KEY"]
     assert not any("secret" in word or "DOCKER_HOST" in word for word in argv)
     assert argv[-2:] == ["agents:1", "claude"]
 

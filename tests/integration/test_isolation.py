@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.checkouts import git
 from tests.integration.supervised_home import FLEET
 from tests.isolation import ALL_KINDS, env_of, works
 from tests.wait import LIMIT, until
@@ -37,7 +38,12 @@ tmux -L "$(basename "$(ls -d /tmp/tmux-*/fleet-* 2>/dev/null | head -1)")" ls 2>
 echo '[core]' >> "$(git rev-parse --git-common-dir)/config" && echo "wrote config"
 own="$(git rev-parse --git-dir)"
 echo /tmp > "$own/commondir" && echo "wrote commondir"
-for folder in "$own" "$(dirname "$own")"; do mv "$folder" "$folder-moved" && echo "moved $folder"; done
+for folder in "$own" "$(dirname "$own")" "$(git rev-parse --git-common-dir)"; do mv "$folder" "$folder-moved" && echo "moved $folder"; done
+mkdir "$own/../t-2" && echo "wrote another worktree's record"
+echo /tmp > "$own/../other/commondir" && echo "wrote another's commondir"
+git config --file "$own/../../modules/lib/config" filter.x.clean x 2>/dev/null && echo "wrote a submodule's config"
+git config --file "$own/../../more" filter.x.clean x 2>/dev/null && echo "wrote included settings"
+git config gc.auto | grep -qx 0 || echo "packs"
 run="$FLEET_HOME/runs/t-1.1"
 for file in launch.json keeper.json; do
   echo '{}' > "$run/$file" && echo "wrote $file"
@@ -58,6 +64,12 @@ class Isolated:
         (other / "transcript").write_text("another's")
         tries = TRIES + (STOPPED_BY_BUBBLEWRAP if kind != "landlock" else "")
         (supervised.place / "tries.sh").write_text(f"{tries}echo tried\n")
+        git(supervised.repo, "worktree", "add", "-q", "--detach", str(supervised.place / "other"))
+        (supervised.repo / ".git" / "more").write_text("[core]\n")
+        git(supervised.repo, "config", "include.path", "more")
+        modules = supervised.repo / ".git" / "modules" / "lib"
+        modules.mkdir(parents=True)
+        (modules / "config").write_text("[core]\n")
         log = supervised.log.open("wb")
         self.process = subprocess.Popen(
             [FLEET, "serve", "--port", "0"],
@@ -134,6 +146,23 @@ def test_a_gate_is_isolated_as_its_agent_is(isolated):
     supervised = isolated.supervised
     task = supervised.add("say Done.", gate='! cat "$FLEET_HOME/server.key"')
     supervised.wait(task)
+
+
+def test_no_hook_of_git_runs_an_agents_files_outside(isolated):
+    supervised = isolated.supervised
+    git(supervised.repo, "config", "core.hooksPath", ".husky")
+    hook = f"#!/bin/sh\\ncat $FLEET_HOME/server.key > {supervised.place}/stolen\\n"
+    task = supervised.add(
+        f"run sh -c 'mkdir .husky && printf \"{hook}\" > .husky/pre-commit && chmod +x .husky/*'",
+        "say Ready.",
+        "hear 60",
+    )
+    supervised.heard(task, "Ready.")
+    done = supervised.type("worktree", "commit", task, "-m", "Mine")
+    assert done.returncode == 0, done.stderr
+    assert not (supervised.place / "stolen").exists()
+    assert supervised.type("cancel", task).returncode == 0
+    supervised.wait(task, state="cancelled")
 
 
 def test_a_stop_reaches_the_agent_through_the_isolation(isolated):

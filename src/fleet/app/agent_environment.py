@@ -43,7 +43,7 @@ def coder_env(app: App, task_id: str, run_id: str) -> dict[str, str]:
 
 def _commands_env(app: App, server: Mapping[str, str]) -> dict[str, str]:
     """How an agent's own `fleet` commands reach the server when they cannot open the store."""
-    isolated = app.worlds("").settings.workspace.isolation != "none"
+    isolated = app.isolates
     if isolated and not server:
         return {ISOLATED: "1"}
     if not server or not (isolated or app.shared):

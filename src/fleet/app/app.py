@@ -156,6 +156,11 @@ class App:
         isolation = self.isolation(self.worlds("").settings.workspace)
         return isolation.before(run_id, launch) if isolation else ()
 
+    @property
+    def isolates(self) -> bool:
+        """Whether agents run in an isolation: nothing of theirs is to run outside of it."""
+        return self.worlds("").settings.workspace.isolation != "none"
+
     def isolation(self, settings: WorkspaceSettings) -> Isolation | None:
         """What the setting stands for; None: agents run as any program of the user."""
         name, secrets = settings.isolation, self.secret_files()[1:]
@@ -423,6 +428,7 @@ class App:
             ports=settings.ports,
             pool=settings.pool,
             pool_ignored=settings.pool_ignored,
+            hooks=not self.isolates,
         )
         home = self.home
         return GitCheckout(

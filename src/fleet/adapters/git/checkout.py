@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fleet.adapters.git.make import Making, mark_of
 from fleet.adapters.git.pool import Pool
-from fleet.adapters.git.repo import QUIET, Repo, digest, identity, names_of, run_git
+from fleet.adapters.git.repo import NO_HOOKS, QUIET, Repo, digest, identity, names_of, run_git
 from fleet.adapters.git.set_up.cache import SET_UPS, SetUps
 from fleet.adapters.git.set_up.port_blocks import Ports
 from fleet.adapters.git.set_up.steps import Commands, bring_files, workspace_env
@@ -48,6 +48,9 @@ class WorkspaceRules:
     ports: int = 0
     pool: int = 0
     pool_ignored: str = "keep"
+    hooks: bool = (
+        True  # git's: they run files of the worktree, and so an agent's, outside of its isolation
+    )
 
 
 class GitCheckout:
@@ -133,7 +136,8 @@ class GitCheckout:
         if not workspace.made:
             return
         repo = Repo.of(Path(site.task.spec.cwd or site.task.project))
-        making = Making(repo, workspace, fresh=site.previous is None, pool=self._pool(repo))
+        fresh, pool = site.previous is None, self._pool(repo)
+        making = Making(repo, workspace, fresh=fresh, pool=pool, hooks=self.rules.hooks)
         try:
             if making.begin():
                 self._complete(repo, workspace, site, making)
@@ -162,7 +166,7 @@ class GitCheckout:
 
     def _complete(self, repo: Repo, workspace: Workspace, site: Site, making: Making) -> None:
         for merge in site.merges if making.fresh else ():
-            _merge(repo, Path(workspace.root), merge, site.task.id, making.mark)
+            self._merge(repo, Path(workspace.root), merge, making.mark, site.task.id)
         _check_path(workspace)
         self._furnish(repo, workspace, site, making)
         making.finish()
@@ -285,7 +289,32 @@ class GitCheckout:
 
     def _pool(self, repo: Repo) -> Pool:
         folder = self._worktrees / "pool" / digest(str(repo.common))
-        return Pool(repo, folder, self.rules.pool, clean=self.rules.pool_ignored == "clean")
+        clean = self.rules.pool_ignored == "clean"
+        return Pool(repo, folder, self.rules.pool, clean=clean, hooks=self.rules.hooks)
+
+    def _merge(self, repo: Repo, root: Path, merge: Merge, mark: str, task: str) -> None:
+        """Merge the branch of a task that this one waited for."""
+        branch = merge.branch
+        source = _source(repo, merge)
+        if not source and not merge.commit:
+            return  # a person closed that task, and it has no work
+        if not source:
+            raise Refused(
+                f"The work of {branch}, which {task} starts from, is not in {repo.top}: it has no"
+                f" commit {merge.commit[:12]}.",
+                fix="Fetch it there, if it was made elsewhere. `fleet kept` lists what was saved"
+                " here.",
+                code="base_gone",
+            )
+        how = (*identity(root), *QUIET, *(() if self.rules.hooks else NO_HOOKS))
+        words = ["--no-edit", "--ff", "--no-verify", "-m", f"Merge {branch} for {task}", source]
+        done = run_git(root, *how, "merge", *words, mark=mark)
+        if done.status == 0:
+            return
+        files = names_of(run_git(root, "diff", "--name-only", "--diff-filter=U", "-z").raw)
+        if not files:
+            raise Refused(f"{branch} cannot be merged into the workspace of {task}: {done.words}.")
+        raise base_conflict(branch, files, task)
 
 
 def _within(cwd: Path, top: Path) -> Path:
@@ -320,29 +349,6 @@ def _source(repo: Repo, merge: Merge) -> str:
         return ""
     has = repo.has_branch(merge.branch) and repo.is_ancestor(merge.commit, ref)
     return ref if has else merge.commit
-
-
-def _merge(repo: Repo, root: Path, merge: Merge, task: str, mark: str) -> None:
-    """Merge the branch of a task that this one waited for."""
-    branch = merge.branch
-    source = _source(repo, merge)
-    if not source and not merge.commit:
-        return  # a person closed that task, and it has no work
-    if not source:
-        raise Refused(
-            f"The work of {branch}, which {task} starts from, is not in {repo.top}: it has no"
-            f" commit {merge.commit[:12]}.",
-            fix="Fetch it there, if it was made elsewhere. `fleet kept` lists what was saved here.",
-            code="base_gone",
-        )
-    words = ["--no-edit", "--ff", "--no-verify", "-m", f"Merge {branch} for {task}", source]
-    done = run_git(root, *identity(root), *QUIET, "merge", *words, mark=mark)
-    if done.status == 0:
-        return
-    files = names_of(run_git(root, "diff", "--name-only", "--diff-filter=U", "-z").raw)
-    if not files:
-        raise Refused(f"{branch} cannot be merged into the workspace of {task}: {done.words}.")
-    raise base_conflict(branch, files, task)
 
 
 def base_conflict(branch: str, files: Sequence[str], task: str = "") -> Refused:

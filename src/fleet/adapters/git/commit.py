@@ -6,8 +6,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.repo import GIT_LOCK_SECONDS, QUIET, Repo, identity, is_locked, run_git
-from fleet.adapters.git.tree import BIG_TREE_SECONDS, Tree
+from fleet.adapters.git.repo import (
+    GIT_LOCK_SECONDS,
+    NO_HOOKS,
+    QUIET,
+    Repo,
+    identity,
+    is_locked,
+    run_git,
+)
+from fleet.adapters.git.tree import BIG_TREE_SECONDS, FROM_INPUT, Tree
 from fleet.domain.errors import Refused, Unavailable
 from fleet.ports import ChangedFile, CommitRow, Tip, WorktreeRow
 
@@ -44,9 +52,15 @@ def status(task: str, workspace: Workspace, project: str) -> WorktreeRow:
 
 
 def commit(
-    task: str, workspace: Workspace, project: str, message: str, *, private: Sequence[str] = ()
+    task: str,
+    workspace: Workspace,
+    project: str,
+    message: str,
+    *,
+    private: Sequence[str] = (),
+    hooks: bool = True,
 ) -> CommitRow:
-    """Commit everything on the worktree's own branch; the user's hooks run.
+    """Commit everything on the worktree's own branch; the user's hooks run if `hooks`.
 
     `private`: files that fleet copied into the worktree, left out unless git tracks them.
     Raise `Refused`, and commit nothing, when nothing has changed, files are in conflict, the
@@ -55,7 +69,8 @@ def commit(
     tree, repo = _tree(workspace), Repo.of(Path(project))
     with repo.alone():
         _refuse(tree, workspace)
-        _git_with_hooks(tree, "add", "--all", "--sparse", "--", ".", *left_out(tree, private))
+        how = () if hooks else NO_HOOKS
+        _add_with_hooks(tree, how, left_out(tree, private))
         staged = tree.git("diff", "--cached", "--name-only", "-z").raw.count(b"\0")
         if not staged and not tree.in_progress():
             raise Refused(
@@ -64,7 +79,7 @@ def commit(
                 code="nothing_to_commit",
             )
         done = _git_with_hooks(
-            tree, *identity(tree.root), "commit", "--quiet", f"--message={message}"
+            tree, *how, *identity(tree.root), "commit", "--quiet", f"--message={message}"
         )
         if done.status:
             raise Refused(
@@ -91,7 +106,7 @@ def finish(workspace: Workspace, message: str, *, private: Sequence[str] = ()) -
         with Repo.of(tree.root).alone():
             nested = [f":(exclude,literal){f.path}" for f in files if f.path.endswith("/")]
             out = [*left_out(tree, private), *nested]
-            tree.git("add", "--all", "--sparse", "--", ".", *out, timeout=BIG_TREE_SECONDS)
+            tree.add_all(leaving=out, timeout=BIG_TREE_SECONDS)
             tree.git(
                 *identity(tree.root), "commit", "--quiet", "--no-gpg-sign", "--allow-empty",
                 f"--message={message}", timeout=BIG_TREE_SECONDS,
@@ -155,8 +170,7 @@ def work_commit(task: str, workspace: Workspace, *, private: Sequence[str]) -> t
     if not tree.changes():
         return head, False
     with tree.private_index() as mine:
-        words = ("add", "--all", "--sparse", "--", ".", *left_out(tree, private))
-        tree.git(*words, index=mine, timeout=BIG_TREE_SECONDS)
+        tree.add_all(leaving=left_out(tree, private), index=mine, timeout=BIG_TREE_SECONDS)
         files = tree.git("write-tree", index=mine).out.strip()
     message = f"Work of {task} that was not committed when it was forked\n"
     made = (*identity(tree.root), "commit-tree", "-p", head, files)
@@ -211,24 +225,29 @@ def left_out(tree: Tree, private: Sequence[str]) -> list[str]:
     return [f":(exclude,literal){name}" for name in names if name not in tracked]
 
 
-def _git_with_hooks(tree: Tree, *words: str) -> process.Done:
+def _add_with_hooks(tree: Tree, how: Sequence[str], leaving: Sequence[str]) -> None:
+    with tree.excluding_nested(leaving) as specs:
+        done = _git_with_hooks(tree, *how, "add", "--all", "--sparse", *FROM_INPUT, stdin=specs)
+    if done.status:
+        raise Refused(
+            f"git add failed in {tree.root}: {done.words}",
+            fix="Fix that in the worktree, then try again.",
+        )
+
+
+def _git_with_hooks(tree: Tree, *words: str, stdin: bytes = b"") -> process.Done:
     """Run git as the user would; try again while the agent's own git holds a lock."""
     until = time.monotonic() + GIT_LOCK_SECONDS
-    timeout = BIG_TREE_SECONDS if words[0] == "add" else HOOKS
-    done = run_git(tree.root, *QUIET, *words, timeout=timeout)
+    timeout = BIG_TREE_SECONDS if stdin else HOOKS
+    done = run_git(tree.root, *QUIET, *words, stdin=stdin, timeout=timeout)
     while done.status and is_locked(done) and time.monotonic() < until:
         time.sleep(0.05)
-        done = run_git(tree.root, *QUIET, *words, timeout=timeout)
+        done = run_git(tree.root, *QUIET, *words, stdin=stdin, timeout=timeout)
     if done.status and is_locked(done):
         raise Unavailable(
             f"Another git process is running in {tree.root}.",
             fix="Try again when it is done.",
             code="locked",
-        )
-    if done.status and words[0] == "add":
-        raise Refused(
-            f"git add failed in {tree.root}: {done.words}",
-            fix="Fix that in the worktree, then try again.",
         )
     return done
 

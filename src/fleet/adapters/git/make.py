@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.adapters.git import refs as git_refs
-from fleet.adapters.git.repo import run_git, unlock
+from fleet.adapters.git.repo import NO_HOOKS, run_git, unlock
 from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.processes import run as process
 from fleet.domain.errors import FleetError, Refused, Unavailable
@@ -49,7 +49,13 @@ class Making:
     """
 
     def __init__(
-        self, repo: Repo, workspace: Workspace, *, fresh: bool, pool: Pool | None = None
+        self,
+        repo: Repo,
+        workspace: Workspace,
+        *,
+        fresh: bool,
+        pool: Pool | None = None,
+        hooks: bool = True,
     ) -> None:
         self._repo = repo
         self._workspace = workspace
@@ -57,6 +63,7 @@ class Making:
         self._begun = self._root.with_name(f"{self._root.name}.making")
         self._lock = -1
         self._pool = pool
+        self._hooks = hooks
         self.fresh = fresh
         self.pooled = False  # it was used before, so files that git ignores may be there
         self.mark = mark_of(self._root)
@@ -134,10 +141,13 @@ class Making:
 
     def _fill(self) -> None:
         """Write the files as `git worktree add` does."""
-        done = run_git(self._root, "reset", "--hard", "--no-recurse-submodules", mark=self.mark)
+        how = () if self._hooks else NO_HOOKS
+        done = run_git(
+            self._root, *how, "reset", "--hard", "--no-recurse-submodules", mark=self.mark
+        )
         if done.status:
             raise Refused(f"git reset failed in {self._root}: {done.words}")
-        if self._repo.has_hook("post-checkout"):
+        if self._hooks and self._repo.has_hook("post-checkout"):
             words = ("hook", "run", "--ignore-missing", "post-checkout", "--", NOTHING)
             run_git(self._root, *words, self._workspace.base, "1", mark=self.mark)
 

@@ -34,6 +34,7 @@ class Pool:
     folder: Path
     size: int = 0
     clean: bool = False  # remove also what git ignores
+    hooks: bool = True
 
     def room(self) -> Path | None:
         """The path for one more parked tree; None when the pool is full or off."""
@@ -105,7 +106,11 @@ class Pool:
         tree.root.rename(root)
         _point_to(tree.gitdir, root)
         try:
-            _switch(Tree(root, tree.gitdir), before, branch, base, mark)
+            moved = Tree(root, tree.gitdir)
+            _switch(moved, before, branch, base, mark)
+            if self.hooks:
+                words = ("hook", "run", "--ignore-missing", "post-checkout", "--", before, base)
+                run_git(moved.root, *words, "1", mark=mark)
         except (FleetError, OSError):
             self.repo.git("worktree", "remove", "--force", "--force", str(root), check=False)
             self.repo.git("branch", "-D", branch, check=False)
@@ -141,5 +146,3 @@ def _switch(tree: Tree, before: str, branch: str, base: str, mark: str) -> None:
         ignoring = ("diff", "--quiet", before, base, "--", ".gitignore", "**/.gitignore")
         if tree.git(*ignoring, check=False).status:  # a file that was ignored may no longer be
             tree.git("clean", "-ffdq", mark=mark)
-    words = ("hook", "run", "--ignore-missing", "post-checkout", "--", before, base, "1")
-    run_git(tree.root, *words, mark=mark)

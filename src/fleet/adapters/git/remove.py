@@ -20,7 +20,7 @@ from fleet.adapters.git.kept.refs import keep
 from fleet.adapters.git.old_branches import Deletion, OldBranch
 from fleet.adapters.git.pool import is_parked
 from fleet.adapters.git.repo import Repo
-from fleet.adapters.git.tree import Tree
+from fleet.adapters.git.tree import Tree, remove_scratch
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Refused, Unavailable
 
@@ -108,6 +108,7 @@ class Removing:
         branch = self._workspace.branch
         self._messages += [m for m in (deletion.messages.get(branch),) if m]
         if self._lock >= 0:
+            remove_scratch(self._root)
             self._note.unlink(missing_ok=True)
         return RemovedWorktree(
             str(self._root), branch, tuple(self._kept), self._removed, self._parked,

@@ -26,6 +26,7 @@ GIT_LOCK_SECONDS = 10.0  # to wait for another git process that holds the lock
 STALE = 1.0  # seconds after which a lock that no process of ours holds was left behind
 FRESH = 5.0  # seconds for which the path of the hooks is trusted
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
+NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 LOCKED = ("could not lock config file", ".lock': File exists", "Unable to create '")
 LONGEST_BRANCH = 240  # bytes: git writes `<name>.lock`, and a file's name has at most 255
 _NOT_IN_NAMES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
@@ -232,11 +233,27 @@ def run_git(
     stdin: bytes = b"",
     timeout: float = GIT_SECONDS,
 ) -> process.Done:
-    """`env` is added to what git inherits."""
-    full_env = {**git_env(), **(env or {})}
+    """`env` is added to what git inherits. A worktree's file `commondir` is not believed."""
+    full_env = {**git_env(), **_common_of(cwd), **(env or {})}
     return process.run(
         ["git", *args], cwd, env=full_env, timeout=timeout, mark=mark, stdin=stdin, in_memory=True
     )
+
+
+def _common_of(cwd: Path) -> dict[str, str]:
+    """Where the settings of a linked worktree are: agents of others may write its records."""
+    for folder in (cwd, *cwd.parents):
+        git = folder / ".git"
+        try:
+            raw = git.read_bytes()
+        except FileNotFoundError:
+            continue
+        except OSError:  # a directory: no linked worktree
+            return {}
+        gitdir = folder / os.fsdecode(raw).rstrip("\n").removeprefix("gitdir: ")
+        linked = gitdir.parent.name == "worktrees"
+        return {"GIT_COMMON_DIR": str(gitdir.parent.parent)} if linked else {}
+    return {}
 
 
 def uncommitted(cwd: Path) -> int:

@@ -14,7 +14,7 @@ from fleet.domain.data import NamedTuple, dataclass
 from fleet.domain.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fleet.adapters.processes import run as process
 
@@ -25,8 +25,10 @@ OURS = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
     *("-c", "core.fsync=committed,reference", "-c", "core.fsyncMethod=batch"),
     *("-c", "advice.addEmbeddedRepo=false", "-c", "core.safecrlf=false"),
+    *("-c", "submodule.recurse=false"),  # an agent writes the settings of a submodule
 )
 GITLINK = "160000"
+FROM_INPUT = ("--pathspec-from-file=-", "--pathspec-file-nul")
 IN_PROGRESS = {
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
@@ -61,8 +63,29 @@ class TreeState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
+    """`outside`: a folder for its temporary files, if that beside it is not out of its agent's reach."""
+
     root: Path
     gitdir: Path
+    outside: Path | None = None
+
+    @property
+    def common(self) -> Path:
+        """The git directory of its repository. The file `commondir` is not believed."""
+        linked = self.gitdir.parent.name == "worktrees"
+        return self.gitdir.parent.parent if linked else self.gitdir
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder for temporary files, out of the agent's reach; `remove_scratch` after a crash."""
+        import shutil  # noqa: PLC0415  # start-up time
+        from tempfile import mkdtemp  # noqa: PLC0415
+
+        folder = Path(mkdtemp(prefix=_scratch_of(self.root), dir=self.outside or self.root.parent))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     @staticmethod
     def at(root: Path) -> Tree | None:
@@ -85,7 +108,8 @@ class Tree:
         timeout: float = GIT_SECONDS,
         mark: str = "",
     ) -> process.Done:
-        full_env = {"GIT_DIR": str(self.gitdir), "GIT_WORK_TREE": str(self.root), **(env or {})}
+        where = {"GIT_DIR": self.gitdir, "GIT_WORK_TREE": self.root, "GIT_COMMON_DIR": self.common}
+        full_env = {**{name: str(path) for name, path in where.items()}, **(env or {})}
         if index is not None:
             full_env["GIT_INDEX_FILE"] = str(index)
         full_env["GIT_OPTIONAL_LOCKS"] = "0"
@@ -128,12 +152,61 @@ class Tree:
         )
 
     def _status(self, *how: str, flagged: list[bytes]) -> bytes:
-        words = ("status", "-z", *how, "--ignore-submodules=none")
-        if not flagged:
-            return self.git(*words, timeout=BIG_TREE_SECONDS).raw
-        with self.private_index() as mine:
-            self.unflag(mine, flagged)
-            return self.git(*words, index=mine, timeout=BIG_TREE_SECONDS).raw
+        """Git would look into repositories within this one with the settings of those: we do."""
+        words = ("status", "-z", *how, "--ignore-submodules=dirty")
+        if flagged:
+            with self.private_index() as mine:
+                self.unflag(mine, flagged)
+                raw = self.git(*words, index=mine, timeout=BIG_TREE_SECONDS).raw
+        else:
+            raw = self.git(*words, timeout=BIG_TREE_SECONDS).raw
+        return raw + b"".join(b" M %s\0" % name for name in self._changed_within(raw))
+
+    def _changed_within(self, listed: bytes) -> list[bytes]:
+        """The names of repositories within that hold changes, and are not listed yet."""
+        from fleet.adapters.git.inner import inner_tree  # noqa: PLC0415  # few trees have any
+
+        names = []
+        for path in self.nested():
+            name = os.fsencode(os.path.relpath(path, self.root))
+            if any(line.endswith(b" " + name) for line in listed.split(b"\0")):
+                continue
+            with inner_tree(self, path) as inner:
+                if inner and inner.look().changed:
+                    names.append(name)
+        return names
+
+    def add_all(
+        self,
+        *how: str,
+        leaving: Sequence[str] = (),
+        index: Path | None = None,
+        check: bool = True,
+        timeout: float = GIT_SECONDS,
+    ) -> process.Done:
+        """`git add --all` of all but these pathspecs; no git runs in a repository within."""
+        with self.excluding_nested(leaving, index=index) as specs:
+            words = ("add", "--all", "--sparse", *how, *FROM_INPUT)
+            return self.git(*words, index=index, check=check, stdin=specs, timeout=timeout)
+
+    @contextmanager
+    def excluding_nested(
+        self, leaving: Sequence[str] = (), *, index: Path | None = None
+    ) -> Iterator[bytes]:
+        """The pathspecs for `git add --all`; afterwards each repository within is at its commit."""
+        nested = {os.fsencode(os.path.relpath(p, self.root)): p for p in self.nested(index)}
+        excluded = (b":(exclude,literal)%s" % name for name in nested)
+        yield b"\0".join([b".", *map(os.fsencode, leaving), *excluded])
+        if heads := {name: self._head_within(path) for name, path in nested.items()}:
+            lines = [b"160000 %s\t%s" % (h.encode(), name) for name, h in heads.items() if h]
+            words = ("update-index", "-z", "--index-info")
+            self.git(*words, index=index, stdin=b"\0".join([*lines, b""]))
+
+    def _head_within(self, path: Path) -> str:
+        from fleet.adapters.git.inner import inner_tree  # noqa: PLC0415  # few trees have any
+
+        with inner_tree(self, path) as inner:
+            return inner.commit("HEAD") if inner else ""
 
     def flagged(self) -> list[bytes]:
         """Existing files that the index tells git to skip."""
@@ -200,17 +273,26 @@ class Tree:
     def private_index(self, *, empty: bool = False) -> Iterator[Path]:
         """A copy of the index with its time, which tells git what to reread; or an empty one."""
         import shutil  # noqa: PLC0415  # start-up time
-        from tempfile import mkdtemp  # noqa: PLC0415
 
-        folder = Path(mkdtemp(prefix="fleet-index-", dir=self.gitdir))
-        mine = folder / "index"
-        try:
+        with self.scratch() as folder:
+            mine = folder / "index"
             if not empty:
                 with suppress(FileNotFoundError):
                     shutil.copy2(self.gitdir / "index", mine)
             yield mine
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _scratch_of(root: Path) -> str:
+    return f".{root.name[:100]}."
+
+
+def remove_scratch(root: Path) -> None:
+    """What processes that were killed left of the tree that was here."""
+    import glob  # noqa: PLC0415  # few trees are removed
+    import shutil  # noqa: PLC0415  # as above
+
+    for folder in root.parent.glob(f"{glob.escape(_scratch_of(root))}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _has_loose_files(folder: Path) -> bool:

@@ -455,7 +455,8 @@ def _directories(worktrees: Path, owned: set[str]) -> Iterator[Orphan]:
     for folder in sorted(p for p in folders if p.name != SET_UPS):
         homes = sorted(folder.iterdir()) if folder.name == "pool" else [folder]
         for home in homes:
-            for path in sorted(p for p in home.iterdir() if p.is_dir()):
+            listed = (p for p in home.iterdir() if p.is_dir() and p.name[0] != ".")
+            for path in sorted(listed):  # a dot: a temporary folder of Fleet's own git
                 begun = str(path).removesuffix(".removed") in owned
                 parked = path.with_name(f"{path.name}.parked").exists()
                 if str(path) not in owned and not begun and not parked:

@@ -89,7 +89,8 @@ class HostTrees:
 
         private = self._app.worlds(task.project).settings.workspace.credential_files
         workspace = self._app.workspaces.of(task)
-        return commit(task.id, workspace, _project(task), message, private=private)
+        hooks = not self._app.isolates
+        return commit(task.id, workspace, _project(task), message, private=private, hooks=hooks)
 
     def push(self, task: Task) -> PushRow:
         return _pushed(task, self._app.workspaces.push(task))

@@ -109,7 +109,8 @@ def _own_start(work: WorkSpan, head: str) -> str:
 
 
 def _between(directory: Path, *ends: str, seconds: float = DIFF_SECONDS) -> Lines | None:
-    words = (*QUIET, "diff", "--shortstat", "--no-ext-diff", *ends, "--")
+    plain = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
+    words = (*QUIET, "-c", "core.fsmonitor=false", "diff", "--shortstat", *plain, *ends, "--")
     done = run_git(directory, *words, env={"GIT_OPTIONAL_LOCKS": "0"}, timeout=seconds)
     if done.status:
         return None

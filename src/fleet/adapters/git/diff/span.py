@@ -83,8 +83,8 @@ def count_lines(span: DiffSpan, path: str) -> int | None:
 def _files(tree: Tree, private: Sequence[str]) -> str:
     """A tree of all files there that git does not ignore, committed or not."""
     with tree.private_index() as mine:
-        words = ("add", "--all", "--sparse", "--ignore-errors", "--", ".", *left_out(tree, private))
-        tree.git(*words, index=mine, check=False, timeout=DIFF_SECONDS)
+        out = left_out(tree, private)
+        tree.add_all("--ignore-errors", leaving=out, index=mine, check=False, timeout=DIFF_SECONDS)
         return tree.git("write-tree", index=mine, timeout=DIFF_SECONDS).out.strip()
 
 

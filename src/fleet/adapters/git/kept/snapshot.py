@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fleet.adapters.git.repo import Repo, identity, names_of, run_git
-from fleet.adapters.git.tree import BIG_TREE_SECONDS, GITLINK, Tree, TreeEntry, TreeState
+from fleet.adapters.git.inner import gitdir_of, inner_tree
+from fleet.adapters.git.repo import identity, names_of, run_git
+from fleet.adapters.git.tree import BIG_TREE_SECONDS, GITLINK, OURS, Tree, TreeEntry, TreeState
 from fleet.domain.data import dataclass
 from fleet.domain.errors import Refused
 
@@ -154,14 +155,8 @@ class SnapshotTaking:
             if filled := tree.filled():  # as files: git adds none below the path of a submodule
                 feed(tree, mine, [], clear=filled)
                 self._notes.append(f"There were files in submodules: {_some(filled)}.")
-            done = tree.git(
-                "add",
-                "--all",
-                "--sparse",
-                "--ignore-errors",
-                index=mine,
-                check=False,
-                timeout=BIG_TREE_SECONDS,
+            done = tree.add_all(
+                "--ignore-errors", index=mine, check=False, timeout=BIG_TREE_SECONDS
             )
             missing = _unread(done.err) if done.status else ()
             if done.status and not missing:
@@ -213,21 +208,37 @@ class SnapshotTaking:
         """Snapshots of submodules and clones within, fetched into this repository."""
         tree, snapshots = self._tree, []
         for path in _nested(tree, files):
-            inner = Tree.at(path)
-            taken = SnapshotTaking(inner, inner=True).take(inner.look()) if inner else None
-            if inner is None or taken is None:
-                continue
             name = os.fsdecode(os.path.relpath(path, tree.root))
-            sha = SnapshotTaking(inner, inner=True).write(taken, f"Kept of {name}")
-            inner.git("update-ref", "refs/fleet/kept/inner", sha)
-            bring = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
-            source = (str(inner.gitdir), "refs/fleet/kept/inner")
-            tree.git(*bring, "--recurse-submodules=no", *source, timeout=BIG_TREE_SECONDS)
-            self._hand_over(inner, bring)
-            state = "uncommitted changes" if taken[1].uncommitted else "commits of its own"
-            self._notes.append(f"{name} is a repository with {state}: {sha}")
-            snapshots.append((name, sha))
+            with inner_tree(tree, path) as inner:
+                if inner is None:
+                    self._notes.append(f"{name} is a repository that is elsewhere, and not kept.")
+                    continue
+                sha = self._take_inner(inner, name)
+            if sha:
+                snapshots.append((name, sha))
         return tuple(snapshots)
+
+    def _take_inner(self, inner: Tree, name: str) -> str:
+        """Empty: nothing is only there."""
+        taking = SnapshotTaking(inner, inner=True)
+        taken = taking.take(inner.look())
+        if taken is None:
+            return ""
+        sha = taking.write(taken, f"Kept of {name}")
+        inner.git("update-ref", "refs/fleet/kept/inner", sha)
+        bring = (
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--recurse-submodules=no",
+        )
+        source = (str(inner.gitdir), "refs/fleet/kept/inner")
+        self._tree.git(*bring, *source, timeout=BIG_TREE_SECONDS)
+        self._hand_over(inner, bring)
+        state = "uncommitted changes" if taken[1].uncommitted else "commits of its own"
+        self._notes.append(f"{name} is a repository with {state}: {sha}")
+        return sha
 
     def _hand_over(self, inner: Tree, bring: Sequence[str]) -> None:
         """What an agent committed in a submodule goes into the repository's own copy of that, too.
@@ -235,12 +246,14 @@ class SnapshotTaking:
         Work that landed may name such a commit, and no other copy has it yet.
         """
         with suppress(ValueError):  # a clone, and no submodule
-            name = inner.gitdir.relative_to(self._tree.gitdir / "modules")
-            copy = Repo.of(self._tree.root).common / "modules" / name
+            real = gitdir_of(inner)
+            name = real.relative_to((self._tree.gitdir / "modules").resolve())
+            copy = self._tree.common / "modules" / name
             if copy.is_dir():
                 head = inner.commit("HEAD")
                 refs = f"{head}:refs/fleet/kept/{head[:16]}"
-                run_git(copy, *bring, str(inner.gitdir), refs, timeout=BIG_TREE_SECONDS)
+                words = (*OURS, *bring, str(inner.gitdir), refs)
+                run_git(copy, *words, timeout=BIG_TREE_SECONDS)
 
     def write(self, taken: tuple[str, Snapshot, str], title: str) -> str:
         files, snapshot, parents = taken

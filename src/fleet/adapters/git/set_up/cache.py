@@ -130,7 +130,7 @@ class SetUps:
 
     def _save(self, key: str, root: Path, before: set[str], mark: str) -> str:
         """Copy what the set-up made; return why it cannot be reused."""
-        if run_git(root, "diff", "--quiet").status:
+        if run_git(root, "diff", "--quiet", "--ignore-submodules=dirty").status:
             return "it changed files that git tracks."
         names = [name for name in _untracked(root, whole=True) if name not in before]
         mixed = {name for name in names if any(file.startswith(name) for file in before)}

@@ -1,6 +1,8 @@
 """What stands in a worktree, committed there, pushed and proposed; or refused with nothing lost."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from fleet.adapters.git import commit as committing
 from fleet.adapters.git.landing.merge_and_push import push
 from fleet.adapters.git.repo import Repo
-from fleet.domain.errors import Refused
+from fleet.domain.errors import Refused, Unavailable
 from fleet.domain.run import Workspace
 from fleet.ports import ChangedFile
 from tests.contract.checkouts import checkout_in, commit, git, picture, prepared, site
@@ -216,3 +218,21 @@ def test_a_commit_of_all_work_changes_nothing_in_the_worktree(repo, place, root)
     (root / ".env").unlink()
     head = git(root, "rev-parse", "HEAD").strip()
     assert committing.work_commit("t-1", place, private=[]) == (head, False)
+
+
+def test_a_repository_that_another_process_holds_is_waited_for_with_a_deadline(repo):
+    hold = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(); input()"
+    known = Repo.of(repo)
+    (known.common / "fleet.lock").touch()
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, str(known.common / "fleet.lock")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    ) as holder:  # fmt: skip
+        holder.stdout.readline()
+        with pytest.raises(Unavailable) as caught, known.alone(seconds=0.1):
+            pytest.fail("It went on without the lock.")
+        holder.communicate(b"\n")
+    assert caught.value.code == "repository_locked"
+    assert f"kill {holder.pid}" in caught.value.fix
+    with known.alone(seconds=0.1):
+        pass

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 GIT_SECONDS = 120.0  # a checkout of a large repository on a slow disk; nothing else comes near it
 DIFF_SECONDS = 60.0  # for git to read a worktree, or to compare two trees
 GIT_LOCK_SECONDS = 10.0  # to wait for another git process that holds the lock
+ALONE_SECONDS = 330.0  # longer than the hooks of a commit may take
+LONGEST_WAIT = 0.02  # seconds between two looks at a lock
 STALE = 1.0  # seconds after which a lock that no process of ours holds was left behind
 FRESH = 5.0  # seconds for which the path of the hooks is trusted
 QUIET = ("-c", "gc.auto=0", "-c", "maintenance.auto=false")  # no packing while others work
@@ -185,15 +187,58 @@ class Repo:
         return [name for name in names if name in wanted or name.startswith(f"{branch}/")]
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Hold the lock under which fleet changes this repository's worktrees."""
+    def alone(self, seconds: float = ALONE_SECONDS) -> Iterator[None]:
+        """Hold the lock under which fleet changes this repository's worktrees.
+
+        Raise `Unavailable` after this time: an agent that can read the file can hold it for ever.
+        """
         how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC  # an agent may write here
-        lock = os.open(self.common / "fleet.lock", how, 0o666)
+        path = self.common / "fleet.lock"
+        lock = os.open(path, how, 0o666)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            until, wait = time.monotonic() + seconds, 0.001
+            while not _lock(lock):
+                if time.monotonic() > until:
+                    raise _held(path, lock, seconds)
+                time.sleep(wait)
+                wait = min(wait * 2, LONGEST_WAIT)
             yield
         finally:
             os.close(lock)
+
+
+def _lock(lock: int) -> bool:
+    """False: another process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _held(path: Path, lock: int, seconds: float) -> Unavailable:
+    pid = _holder(os.fstat(lock))
+    who = f"Process {pid}" if pid else "Another process"
+    return Unavailable(
+        f"{who} has held {path} for {seconds:.0f} s, so Fleet cannot change this repository's worktrees.",
+        fix=f"Look what it is (ps -fp {pid}), and end it if it is no Fleet of yours: fleet cancel TASK,"
+        f" or kill {pid}."
+        if pid
+        else f"Find it with `fuser {path}`, and end it if it is no Fleet of yours.",
+        code="repository_locked",
+    )
+
+
+def _holder(file: os.stat_result) -> str:
+    """The process that has locked this file, by the kernel's list; empty: it does not say."""
+    device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    with suppress(OSError):
+        for line in Path("/proc/locks").read_text("ascii").splitlines():
+            parts = line.split()
+            if device in parts and "->" not in parts and "FLOCK" in parts:
+                pid = parts[parts.index(device) - 1]
+                return pid if pid.isdigit() and pid != "0" else ""
+    return ""
 
 
 _HOOKS: dict[Path, tuple[float, Path]] = {}

@@ -15,6 +15,8 @@ from fleet.domain.choice import Choice
 from fleet.domain.run import Run, RunState
 from fleet.domain.task import TaskState
 from fleet.ports import Put
+from tests.e2e.scratch import Scratch
+from tests.e2e.served import Served
 from tests.integration.hostile import HostileTeam
 from tests.wait import until
 
@@ -262,3 +264,20 @@ def test_a_key_that_came_with_another_request_is_refused(team):
     status, said = team.ask("ann", "POST", ADD, {"title": "Other"}, headers=headers)
     assert (status, said["code"]) == (409, "repeated")
     assert team.ok("bob", "POST", ADD, {"title": "Other"}, headers=headers) != first
+
+
+def test_nobody_is_taken_for_the_person_who_runs_the_server(tmp_path):
+    served = Served(Scratch(tmp_path), "--no-run")  # by ada
+    token = served.token("cat", "coordinator")
+    made = {"role": "worker", "team": "local"}
+    _, reply = served.ask("POST", "/v1/enrolment/create", made, token=token)
+    secret = reply["data"]["secret"]
+    for name in ("ada", "Ada"):
+        asked = {"handle": name, "teamName": "local", "secret": secret}
+        status, reply = served.ask("POST", "/auth", asked)
+        assert (status, reply["code"]) == (409, "taken")
+    served.ask("POST", ADD, {"title": "x", "spec": {"branch": "ada"}}, token=token)
+    mail = {"to": "ada", "text": "for Ada alone"}
+    assert served.ask("POST", "/v1/mail/send", mail, token=token)[0] == 201
+    served.end()
+    assert "for Ada alone" in served.scratch("mail", "list")

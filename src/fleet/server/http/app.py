@@ -25,6 +25,7 @@ from fleet.operations.shared.elsewhere import ELSEWHERE
 from fleet.operations.tasks.list import ListTasks
 from fleet.operations.tasks.transcript import AttachRun, Seat
 from fleet.operations.team.enrolments import AUTH, SERVER
+from fleet.operations.team.members import BeSeen
 from fleet.operations.team.sessions import valid_code
 from fleet.server.audit import admitted
 from fleet.server.http.codec import (
@@ -179,6 +180,8 @@ class Server:
         self.watch.start()
         self.dashboard.begin()
         await asyncio.to_thread(self.revoked.begin, self.context)  # what comes after it, it sees
+        if not self.context.actor.run:  # nobody else is to have the name of who runs the server
+            self.writer.do(self.context, BeSeen())
         try:
             yield
         finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fleet.adapters.coders import having
-from fleet.adapters.tmux.screens import permission_on, program_of, read_screen
+from fleet.adapters.tmux.screens import always_on, permission_on, program_of, read_screen
 from fleet.ports import ScreenState
 
 SCREENS = Path(__file__).parents[1] / "transcripts" / "screens"
@@ -42,6 +42,47 @@ ASKS = {
 @pytest.mark.parametrize(("program", "case"), RECORDED)
 def test_what_a_dialog_asks_leave_for_is_read_from_its_screen(program, case):
     assert permission_on(program, recorded(program, case)[0]) == ASKS.get((program, case), "")
+
+
+ACCEPT_EDITS = (
+    "Yes, and switch to accept edits (auto-approve file edits and common file commands)"
+    " for this session (shift+tab)"
+)
+ALWAYS = {
+    ("claude", "permission-command"): (
+        "Yes, and always allow access to /src from this project", "2",
+    ),
+    ("claude", "permission-write"): (
+        ACCEPT_EDITS, "2",
+    ),
+    ("codex", "permission-command"): (
+        "Yes, and don't ask again for commands that start with `ls /`", "p",
+    ),
+    ("codex", "permission-write"): (
+        "Yes, and don't ask again for commands that start with `rm -rf /nowhere`", "p",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("program", "case"), RECORDED)
+def test_the_answer_for_good_is_read_from_the_dialog_that_has_one(program, case):
+    assert always_on(program, recorded(program, case)[0]) == ALWAYS.get((program, case), ("", ""))
+
+
+def test_what_would_allow_everything_is_never_taken_for_the_answer_for_good():
+    text, _ = recorded("claude", "permission-command")
+    lines = [line for line in text.split("\n") if "   2. Yes" not in line]
+    only = "\n".join(lines).replace("   3. Yes", "   2. Yes").replace("   4. No", "   3. No")
+    assert "2. Yes, and switch to auto mode" in only
+    assert permission_on("claude", only)
+    assert always_on("claude", only).key == ""
+
+
+def test_an_answer_for_good_that_is_longer_than_a_line_is_read_as_a_whole():
+    text, _ = recorded("codex", "permission-command")
+    long = text.replace("start with `ls /` (p)", "start with\n     `ls --all /` (p)")
+    words = "Yes, and don't ask again for commands that start with `ls --all /`"
+    assert always_on("codex", long) == (words, "p")
 
 
 def test_a_question_is_no_request_for_leave():

@@ -62,6 +62,22 @@ def test_an_agent_that_asks_is_denied_from_outside(scratch):
     until(lambda: results(scratch) == ["denied"], "that it was denied")
 
 
+def test_what_is_allowed_from_now_on_is_not_asked_for_again(scratch):
+    script = "permission rm -rf build\npermission rm -rf dist\npermission mv a b"
+    scratch("create", "seat", "--prompt", script)
+    until(lambda: doing(scratch) == "permission", "its dialog")
+    assert "always" in scratch.fails("deny", "seat", "--always", status=2)
+    assert "--always chooses: Yes, always run rm" in scratch.type("explain", "seat").stderr
+    (item,) = scratch.data("inbox")
+    assert item["always"] == "Yes, always run rm"
+    assert "fleet approve t-1 --always" in [action["command"] for action in item["actions"]]
+    assert scratch("approve", "seat", "--always") == f"Always allowed t-1: {ASKS}\n"
+    until(lambda: results(scratch) == ["done", "done"], "that both ran")
+    until(lambda: scratch.data("list")[0]["asks"] == "run: mv a b", "the dialog about another")
+    scratch("deny", "seat")
+    until(lambda: results(scratch) == ["done", "done", "denied"], "that it was denied")
+
+
 def test_a_server_tells_who_asks_and_takes_the_answer_of_who_may_give_it(scratch):
     with closing(Served(scratch, "--no-run")) as served:
         asking(scratch)

@@ -23,6 +23,19 @@ def scratch(request, tmp_path):
         yield made
 
 
+def test_it_is_allowed_from_now_on_where_its_dialog_offers_that(scratch):
+    outside = scratch.place / "outside"
+    scratch("create", "seat", "--agent", "greeter", "--prompt", "Go.")
+    scratch.until_doing("permission")
+    if scratch.coder == "opencode":
+        assert "has no answer" in scratch.refused("approve", "seat", "--always")
+        assert not outside.exists()
+        return
+    assert scratch("approve", "seat", "--always").startswith("Always allowed t-1: ")
+    scratch.until(outside.exists, why="it was allowed")
+    scratch.until_doing("waiting")
+
+
 def test_what_it_asks_is_seen_and_answered_by_commands(scratch):
     outside, second = scratch.place / "outside", scratch.place / "second"
     scratch("create", "seat", "--agent", "greeter", "--prompt", "Go.")

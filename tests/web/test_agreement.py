@@ -71,6 +71,7 @@ ACTIONS = {  # the button, and what it asks for
     "Accept": ("review/submit", {"task": "t-1", "verdict": "accept"}),
     "Send back": ("task/send_back", {"task": "t-1", "text": "x"}),
     "Allow": ("run/permit", {"task": "t-1", "allow": True}),
+    "Always": ("run/permit", {"task": "t-1", "allow": True, "always": True}),
     "Warm all models": ("model/warm", {}),
     "Warm the others": ("model/warm", {}),
     "Drain": ("host/drain", {"host": "x"}),
@@ -83,7 +84,7 @@ ACTIONS = {  # the button, and what it asks for
 def allowed(name: str, role: Role) -> bool:
     """Allowing what an agent asks for is more than answering it."""
     operation = ACTIONS[name][0].replace("/", ".")
-    needed = Permission.ADMIN if name == "Allow" else named(operation).permission
+    needed = Permission.ADMIN if name in {"Allow", "Always"} else named(operation).permission
     return needed in GRANTS[role]
 
 
@@ -113,7 +114,7 @@ def test_a_role_is_offered_what_it_may_do_and_refused_the_rest(shelf, tab, role)
     for name, (operation, fields) in ACTIONS.items():
         if allowed(name, role):
             continue
-        given = {**fields, "task": running[0]["id"]} if name == "Allow" else fields
+        given = {**fields, "task": running[0]["id"]} if name in {"Allow", "Always"} else fields
         status, _ = served.ask("POST", f"/v1/{operation}", given, token=token)
         assert status == 403, name
 

@@ -41,6 +41,18 @@ def test_a_permission_dialog_is_answered_from_the_inbox(served, tab):
     page.get_by_text("Waiting for permission").wait_for(state="detached")
 
 
+def test_what_is_allowed_from_now_on_in_the_inbox_is_not_asked_for_again(served, tab):
+    script = "permission rm -rf build\npermission rm -rf dist"
+    served.scratch("create", "seat", "--prompt", script)
+    until(lambda: doing(served) == "permission", "its dialog")
+    page = tab(served, served.token()).open("/")
+    page.get_by_text("Always answers: Yes, always run rm").wait_for()
+    page.get_by_role("button", name="Always").click()
+    page.get_by_text("Allowed from now on.").wait_for()
+    page.get_by_text("Waiting for permission").wait_for(state="detached")
+    until(lambda: doing(served) == "waiting", "the end of its turn, with no other dialog")
+
+
 def is_clean(shown, what: str) -> None:
     for width in WIDTHS.values():
         shown.page.set_viewport_size({"width": width, "height": 800})

@@ -64,11 +64,11 @@ class HostAgents:
     def seen(self, runs: Sequence[tuple[Task, Run]]) -> dict[str, SeenRun]:
         return _seen(self._app, runs)
 
-    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+    def permit(self, run_id: str, *, yes: bool, expected: str = "", always: bool = False) -> str:
         sight = _sights(self._app, [self._subject(run_id)])[run_id]
         asking = sight.doing == Doing.PERMISSION
         terminals = self._app.terminals
-        asks = terminals.permit(run_id, yes=yes, expected=expected, announced=asking)
+        asks = terminals.permit(run_id, yes=yes, expected=expected, announced=asking, always=always)
         return wish(sight.asks, asks)
 
     def _subject(self, run_id: str) -> Subject:
@@ -172,7 +172,7 @@ def _seen(app: App, runs: Iterable[tuple[Task, Run]]) -> dict[str, SeenRun]:
         if run.host == host
     ]
     sights = _sights(app, subjects)
-    return {run: SeenRun(sight.doing, sight.asks) for run, sight in sights.items()}
+    return {run: SeenRun(sight.doing, sight.asks, sight.always) for run, sight in sights.items()}
 
 
 def _by_its_process(app: App, subject: Subject) -> Sight | None:
@@ -205,8 +205,9 @@ def _by_their_words(app: App, subjects: Mapping[str, Subject]) -> dict[str, Sigh
         better = by_its_screen(activity, state, rule, silent=silent) if screen else None
         doing, by = better or activity or NOTHING_YET
         asks = wish(wanted, screen.asks if screen else "") if doing is Doing.PERMISSION else ""
+        always = screen.always if screen and asks else ""
         shows = f"{state} ({rule})" if rule else state
-        sights[run] = Sight(str(doing), by, screen=shows, asks=asks)
+        sights[run] = Sight(str(doing), by, screen=shows, asks=asks, always=always)
     return sights
 
 

@@ -36,10 +36,14 @@ class Activity(NamedTuple):
 
 
 class SeenRun(NamedTuple):
-    """What was seen of a run from outside. `words`: what its screen asks, as far as it says."""
+    """What was seen of a run from outside. `words`: what its screen asks, as far as it says.
+
+    `always`: the answer to that for good which the screen offers.
+    """
 
     doing: str
     words: str = ""
+    always: str = ""
 
 
 # The newest of these lines decides.

@@ -76,7 +76,8 @@ class Action:
 class InboxItem:
     """`id` is `KIND:SUBJECT:FACT`: the same as long as the fact is, another when it happens again.
 
-    `behind`: how many open tasks wait for its task. The first action is the usual one.
+    `behind`: how many open tasks wait for its task. `always`: how the program of a dialog offers to
+    allow this from now on, in its words. The first action is the usual one.
     """
 
     id: str
@@ -91,15 +92,20 @@ class InboxItem:
     options: tuple[str, ...] = ()
     since: Time | None = None
     behind: int = 0
+    always: str = ""
 
 
 class OnScreen(NamedTuple):
-    """What an agent's terminal shows. `words`: what it asks, as far as its screen says."""
+    """What an agent's terminal shows. `words`: what it asks, as far as its screen says.
+
+    `always`: the answer to that for good which it offers.
+    """
 
     task: Task
     run: Run
     kind: Need
     words: str
+    always: str = ""
 
 
 class Unlanded(NamedTuple):
@@ -204,10 +210,14 @@ def screen_item(screen: OnScreen, waiting: Mapping[str, int] = NOBODY) -> InboxI
         _show(task),
     )
     if screen.kind is Need.PERMISSION:
-        answers = (("approve", "fleet approve"), ("deny", "fleet deny"))
-        permits = (Action(name, f"{typed} {task.id}", "run.permit") for name, typed in answers)
+        answers = [("approve", f"fleet approve {task.id}"), ("deny", f"fleet deny {task.id}")]
+        if screen.always:
+            answers.insert(1, ("approve always", f"fleet approve {task.id} --always"))
+        permits = (Action(name, typed, "run.permit") for name, typed in answers)
         actions = (*permits, *actions)
-    return _item(screen.kind, task, run.id, screen.words, actions, waiting=waiting)
+    return _item(
+        screen.kind, task, run.id, screen.words, actions, waiting=waiting, always=screen.always
+    )
 
 
 def ended_item(task: Task, waiting: Mapping[str, int] = NOBODY) -> InboxItem:
@@ -346,6 +356,7 @@ def _item(
     waiting: Mapping[str, int],
     since: int | None = None,
     options: tuple[str, ...] = (),
+    always: str = "",
 ) -> InboxItem:
     return InboxItem(
         id=f"{kind}:{task.id}:{fact}",
@@ -360,6 +371,7 @@ def _item(
         options=options,
         since=since,
         behind=waiting.get(task.id, 0),
+        always=always,
     )
 
 

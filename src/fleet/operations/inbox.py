@@ -229,7 +229,7 @@ class _ItemFacts:
         ]
         seen = self.context.agents().seen(pairs[:MAX_OF_A_KIND]) if pairs else {}
         return [
-            OnScreen(task, run, Need(look.doing), look.words or task.title)
+            OnScreen(task, run, Need(look.doing), look.words or task.title, look.always)
             for task, run in pairs
             if (look := seen.get(run.id)) is not None and look.doing in SCREENS
         ]

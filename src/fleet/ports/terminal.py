@@ -39,6 +39,7 @@ class Screen(NamedTuple):
     rule: str = ""
     watchers: int = 0  # people who are attached
     asks: str = ""  # what it asks a person's leave for, if that is what it shows
+    always: str = ""  # its answer to that for good, in its own words, if it offers one
 
 
 class Terminal(Protocol):
@@ -63,12 +64,21 @@ class Terminal(Protocol):
     def press(self, run_id: str, key: str) -> None:
         """One of `Enter`, `Escape`, `C-c`, `C-u` and `C-g`."""
 
-    def permit(self, run_id: str, *, yes: bool, expected: str = "", announced: bool = True) -> str:
+    def permit(
+        self,
+        run_id: str,
+        *,
+        yes: bool,
+        expected: str = "",
+        announced: bool = True,
+        always: bool = False,
+    ) -> str:
         """Give or refuse the leave that its screen asks for; what was asked.
 
         `announced`: its program has reported that it asks, so its dialog may be yet to be drawn.
-        Raise `Refused`, having typed nothing, when it asks for none (`no_dialog`), or not for what
-        is `expected` (`asks_other`).
+        `always`: give it as the dialog itself offers to, beyond this once. Raise `Refused`, having
+        typed nothing, when it asks for none (`no_dialog`), not for what is `expected`
+        (`asks_other`), or does not offer that (`no_always`).
         """
 
 
@@ -87,7 +97,7 @@ class Sight(NamedTuple):
     """`cpu` is in percent of one core, `memory` in bytes: of its whole process tree.
 
     `exit` is the status that its program ended with, `screen` what a rule reads from its screen,
-    `asks` what it asks a person's leave for.
+    `asks` what it asks a person's leave for, `always` its answer to that for good, if it has one.
     """
 
     doing: str
@@ -97,6 +107,7 @@ class Sight(NamedTuple):
     exit: int | None = None
     screen: str = ""
     asks: str = ""
+    always: str = ""
 
 
 class GateSeen(NamedTuple):
@@ -135,7 +146,7 @@ class Agents(Protocol):
     def seen(self, runs: Sequence[tuple[Task, Run]]) -> Mapping[str, SeenRun]:
         """What those of them in terminals of this host do and ask, by run; not what they use."""
 
-    def permit(self, run_id: str, *, yes: bool, expected: str = "") -> str:
+    def permit(self, run_id: str, *, yes: bool, expected: str = "", always: bool = False) -> str:
         """See `Terminal.permit`."""
 
     def listener(self, subject: Subject) -> Listener:

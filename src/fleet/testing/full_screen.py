@@ -6,7 +6,8 @@ It draws a prompt box on the alternate screen, asks for bracketed paste, and sho
 works. What is sent meanwhile waits. A prompt is a script, one step a line, in the words of
 `fleet.testing.scripted`, and also:
 
-    permission WHAT     show a dialog that eats every key; Enter says yes, Escape says no
+    permission WHAT     show a dialog that eats every key; Enter says yes, Escape says no, and 2 yes
+                        to everything that begins with the same word
     errand SECONDS WHAT the same, and what was permitted takes so long
     late SECONDS        as the first line of PROMPT: begin with it so long after the box is drawn
     forget              end the turn without a word of it, as a program whose turn has failed
@@ -115,11 +116,14 @@ class Work:
 
     def _permission(self, what: str, seconds: float = 0.0) -> None:
         self.program.hook("tool", name="run", text=what)
-        self.unanswered.acquire()
-        self.wants = what
-        self.program.hook("wants", name="run", text=what)
-        self.unanswered.acquire()
-        self.unanswered.release()
+        if what.split(maxsplit=1)[0] in self.program.trusted:
+            self.allowed = True
+        else:
+            self.unanswered.acquire()
+            self.wants = what
+            self.program.hook("wants", name="run", text=what)
+            self.unanswered.acquire()
+            self.unanswered.release()
         time.sleep(seconds)
         self.program.hook("tool_result", name="run", text="done" if self.allowed else "denied")
 
@@ -134,6 +138,7 @@ class FullScreenProgram:
         self.box = ""
         self.waiting: list[str] = []
         self.work: Work | None = None
+        self.trusted: set[str] = set()  # the words with which commands begin that run unasked
         self.screen_lines = ["A scripted program. /exit ends it."]
         self.hung = self.panel = False
         self.drawn = ""
@@ -176,7 +181,11 @@ class FullScreenProgram:
             return False
         if self.work is not None and self.work.wants:
             self.note("eaten", text)
-            if kind in {KeyKind.ENTER, KeyKind.ESCAPE}:
+            always = kind == KeyKind.TEXT and text == "2"
+            if always:
+                self.trusted.add(self.work.wants.split(maxsplit=1)[0])
+                self.work.answer(yes=True)
+            elif kind in {KeyKind.ENTER, KeyKind.ESCAPE}:
                 self.work.answer(yes=kind == KeyKind.ENTER)
             return False
         if kind in {KeyKind.TEXT, KeyKind.PASTE}:
@@ -243,7 +252,8 @@ class FullScreenProgram:
         wide = min(columns, 100) - 2
         if self.work is not None and self.work.wants:
             question = f"Do you want to run {self.work.wants}?"
-            return _box(["Permission", question, f"{POINTER} 1. Yes", "  2. No"], wide)
+            always = f"  2. Yes, always run {self.work.wants.split(maxsplit=1)[0]}"
+            return _box(["Permission", question, f"{POINTER} 1. Yes", always, "  3. No"], wide)
         box = _box([f"> {_printable(self.box)}"], wide)
         if self.work is None:
             return [*box, "  Type a prompt; /exit to leave"]

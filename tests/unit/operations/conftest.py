@@ -227,9 +227,9 @@ class FakeAgents:
     def session(self, subject):
         return f"session of {subject.run}"
 
-    def permit(self, run_id, *, yes, expected=""):
+    def permit(self, run_id, *, yes, expected="", always=False):
         del expected
-        self.answers.append((run_id, yes))
+        self.answers.append((run_id, "always" if always else yes))
         return "Bash: rm -rf build"
 
 

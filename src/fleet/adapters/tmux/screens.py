@@ -13,7 +13,7 @@ from fleet.ports import ScreenState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fleet.adapters.tmux.screen_rules import ScreenProgram, SeenScreen
+    from fleet.adapters.tmux.screen_rules import Permit, ScreenProgram, SeenScreen
 
 DRAWN = re.compile("[\u2500-\u257f]+")  # lines of boxes
 TIP = re.compile("Tip: ")
@@ -39,11 +39,22 @@ class Editor(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """A dialog that asks for a person's leave, and the keys that give or refuse it."""
+    """A dialog that asks for a person's leave, and the keys that give or refuse it.
+
+    `always` finds its answer for good, in the groups `words` and `key`.
+    """
 
     dialog: re.Pattern[str]
     yes: str
     no: str
+    always: re.Pattern[str] | None = None
+
+
+class Always(NamedTuple):
+    """What a dialog offers beside leave for once, in its own words, and the key that takes it."""
+
+    words: str = ""
+    key: str = ""
 
 
 class Sheet(NamedTuple):
@@ -105,10 +116,13 @@ def sheet_of(program: str) -> Sheet | None:
         tuple(_rule(program, seen) for seen in rules.rules),
         re.compile(rules.pasted) if rules.pasted else None,
         Editor(rules.editor[0], re.compile(rules.editor[1])) if rules.editor else None,
-        Leave(re.compile(rules.permit.dialog, re.MULTILINE), rules.permit.yes, rules.permit.no)
-        if rules.permit
-        else None,
+        _leave(rules.permit) if rules.permit else None,
     )
+
+
+def _leave(permit: Permit) -> Leave:
+    always = re.compile(permit.always, re.MULTILINE) if permit.always else None
+    return Leave(re.compile(permit.dialog, re.MULTILINE), permit.yes, permit.no, always)
 
 
 def permission_on(program: str, text: str) -> str:
@@ -120,6 +134,17 @@ def permission_on(program: str, text: str) -> str:
     lines = (DRAWN.sub(" ", line).strip() for line in dialogs[-1][1].split("\n"))
     text = " ".join(line for line in lines if line and not TIP.match(line))
     return " ".join(text.split())[:QUESTION_CHARACTERS]
+
+
+def always_on(program: str, text: str) -> Always:
+    """The answer for good that the dialog of this screen offers; empty when it offers none."""
+    sheet = sheet_of(program)
+    leave = sheet.permit if sheet else None
+    dialogs = list(leave.dialog.finditer(text)) if leave else []
+    if not dialogs or leave is None or leave.always is None:
+        return Always()
+    match = leave.always.search(text, dialogs[-1].start())
+    return Always(" ".join(match["words"].split()), match["key"]) if match else Always()
 
 
 def _rule(program: str, seen: SeenScreen) -> ScreenRule:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.adapters.machine.digest import digest_of
 from fleet.adapters.tmux.prompt_box import holds
-from fleet.adapters.tmux.screens import permission_on, program_of, read_screen, sheet_of
+from fleet.adapters.tmux.screens import always_on, permission_on, program_of, read_screen, sheet_of
 from fleet.adapters.tmux.tmux import KEYS, Tmux
 from fleet.base.files import read_regular, write_atomically
 from fleet.domain.data import NamedTuple
@@ -127,12 +127,14 @@ class Terminals:
         # The keeper's record first: tmux 3.3 may not notice an end while it still pipes to a file.
         ended = _json(self._runs / run_id / "exit.json")
         alive = not (ended or pane.dead)
-        state, asks = (ScreenState.UNKNOWN, ""), ""
+        state, asks, always = (ScreenState.UNKNOWN, ""), "", ""
         if alive and not history:
             state = read_screen(terminal.program, text, pane.cursor)
-            asks = permission_on(terminal.program, text) if state[0] is ScreenState.WANTS else ""
+            if state[0] is ScreenState.WANTS:
+                asks = permission_on(terminal.program, text)
+                always = always_on(terminal.program, text).words
         code = ended.get("code", pane.status)
-        return Screen(text, pane.cursor, alive, code, *state, pane.attached, asks)
+        return Screen(text, pane.cursor, alive, code, *state, pane.attached, asks, always)
 
     def is_ready(self, run_id: str) -> bool:
         self._ready.pop(run_id, None)
@@ -216,7 +218,15 @@ class Terminals:
             raise _ended(run_id)
         self._press(run_id, self._terminal(run_id).pane, key)
 
-    def permit(self, run_id: str, *, yes: bool, expected: str = "", announced: bool = True) -> str:
+    def permit(
+        self,
+        run_id: str,
+        *,
+        yes: bool,
+        expected: str = "",
+        announced: bool = True,
+        always: bool = False,
+    ) -> str:
         """Press again while nothing has changed: a dialog takes no keys while it is being drawn."""
         terminal = self._terminal(run_id)
         with self._alone(run_id):
@@ -231,10 +241,7 @@ class Terminals:
                     fix=f"`fleet explain {run_id}` shows what it asks for.",
                     code="asks_other",
                 )
-            leave = sheet_of(terminal.program)
-            assert leave is not None
-            assert leave.permit is not None
-            key = leave.permit.yes if yes else leave.permit.no
+            key = _key_of(run_id, terminal.program, before, yes=yes, always=always)
             for _ in range(PERMIT_TRIES):
                 self._press(run_id, terminal.pane, key)
                 if _until(lambda: self.screen(run_id).asks != before.asks, PERMIT_SECONDS):
@@ -333,6 +340,23 @@ def _fit_to_type(run_id: str, screen: Screen) -> Screen:
             code=str(screen.state),
         )
     return screen
+
+
+def _key_of(run_id: str, program: str, screen: Screen, *, yes: bool, always: bool) -> str:
+    """What answers the dialog on this screen."""
+    sheet = sheet_of(program)
+    assert sheet is not None
+    assert sheet.permit is not None
+    if not always:
+        return sheet.permit.yes if yes else sheet.permit.no
+    offered = always_on(program, screen.text)
+    if not offered.key:
+        raise Refused(
+            f"The dialog of {run_id} has no answer that allows this from now on.",
+            fix=f"Allow it once: fleet approve {run_id}",
+            code="no_always",
+        )
+    return offered.key
 
 
 def _typed(text: str) -> bytes:

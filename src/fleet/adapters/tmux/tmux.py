@@ -38,7 +38,7 @@ do o=$n; [ "$n" -lt {most} ] || {{ mv -f "$f" "$f.1"; o=-1; }}; done"""
 INSTALL = "Install tmux 3.2 or newer."
 AGAIN = ("server exited", "no server running", "lost server", "error connecting")
 DRAWN = "0.005"  # seconds in which most programs show what was pasted
-KEYS = ("Enter", "Escape", "C-c", "C-u", "C-g", "1", "y")
+KEYS = ("Enter", "Escape", "C-c", "C-u", "C-g", "1", "2", "3", "y", "p", "a")
 PANE = (
     "#{pane_id} #{session_id} #{pane_pid} #{pane_dead} x#{pane_dead_status} x#{pane_dead_signal} "
     "#{cursor_x} #{cursor_y} #{session_attached} x#{@fleet_run} #{session_name}"

@@ -362,5 +362,7 @@ def explain(name: str, config: Path | None) -> Result:
     client = connect(config=config)
     task = client.call(ShowTask(name))
     seen = sight_anywhere(client, task)
-    notes = (f"Answer it: {answers(name)}",) if seen.get("asks") else ()
+    notes: tuple[str, ...] = (f"Answer it: {answers(name)}",) if seen.get("asks") else ()
+    if seen.get("always"):
+        notes += (f"fleet approve {name} --always chooses: {seen['always']}",)
     return Result("activity", seen, explanation(task, seen), notes=notes)

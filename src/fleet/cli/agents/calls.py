@@ -27,7 +27,7 @@ BUSY = {
     "exited": "has exited",
     "starting": "is still starting",
 }
-SEEN = ("doing", "by", "exit", "screen", "asks")
+SEEN = ("doing", "by", "exit", "screen", "asks", "always")
 RESTART_SECONDS = 20.0  # seconds for what was cut off to begin
 ENDED = {"done", "failed", "cancelled"}
 

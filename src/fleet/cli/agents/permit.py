@@ -23,12 +23,24 @@ asks_option = click.option(
 @command(config=True)
 @agent_argument
 @asks_option
-def approve(name: str, asks: str, config: Path | None) -> Result:
-    """Allow, once, what AGENT asks for in the permission dialog on its screen.
+@click.option(
+    "--always",
+    is_flag=True,
+    help="Allow it from now on, where the dialog offers that: `fleet explain` shows how far it goes.",
+)
+def approve(
+    name: str,
+    asks: str,
+    always: bool,  # noqa: FBT001  # click passes by name
+    config: Path | None,
+) -> Result:
+    """Allow what AGENT asks for in the permission dialog on its screen: once, or from now on.
 
-    `fleet list` and `fleet explain` show what it asks for.
+    `fleet list` and `fleet explain` show what it asks for. With `--always` the agent's program
+    remembers it in its own way: Claude Code for the project or the session, Codex for commands that
+    begin alike.
     """
-    return _answered(config, name, asks, allow=True)
+    return _answered(config, name, asks, allow=True, always=always)
 
 
 @command(config=True)
@@ -45,11 +57,13 @@ def deny(name: str, asks: str, config: Path | None) -> Result:
     return _answered(config, name, asks, allow=False)
 
 
-def _answered(config: Path | None, name: str, asks: str, *, allow: bool) -> Result:
+def _answered(
+    config: Path | None, name: str, asks: str, *, allow: bool, always: bool = False
+) -> Result:
     from fleet.operations.tasks.observe import PermitRun
 
-    row = connect(config=config).call(PermitRun(name, allow, asks))
-    word = "Allowed" if allow else "Denied"
+    row = connect(config=config).call(PermitRun(name, allow, asks, always))
+    word = "Always allowed" if always else "Allowed" if allow else "Denied"
     return Result("permit", row, Text(f"{word} {row.task}: {row.asks}"))
 
 

@@ -97,6 +97,7 @@ class Top(App[None]):
         Binding("a", "answer"),
         Binding("p", "prompt"),
         Binding("y", "permit('once')"),
+        Binding("Y", "permit('always')"),
         Binding("n", "permit('deny')"),
         Binding("r", "retry"),
         Binding("c", "accept"),
@@ -310,12 +311,15 @@ class Top(App[None]):
             return
         row = self._needs("permission")
         if row is not None:
-            allow = choice == "once"
-            done = f"{'Approved' if allow else 'Denied'} {row.task}."
+            allow, always = choice != "deny", choice == "always"
+            if always and not (row.item and row.item.always):
+                self.report(f"{row.task} is not offered that. Approve it once: y", failed=True)
+                return
+            done = f"{'Approved' if allow else 'Denied'} {row.task}{' from now on' * always}."
             asks = (
                 row.words if row.item and row.words != row.item.title else ""
             )  # what one has read
-            self._do("run.permit", done, task=row.task, allow=allow, asks=asks)
+            self._do("run.permit", done, task=row.task, allow=allow, asks=asks, always=always)
 
     def _confirmed(self, *, sure: bool) -> None:
         then, self._sure = self._sure, None

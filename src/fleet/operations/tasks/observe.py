@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fleet.domain.access import Permission
 from fleet.domain.causes import check_may_allow
 from fleet.domain.data import dataclass
-from fleet.domain.errors import Refused
+from fleet.domain.errors import BadInput, Refused
 from fleet.domain.event import Kind
 from fleet.domain.limits import Items, TextLimit
 from fleet.domain.task import Mode
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class SightRow:
     """`doing`: such as working, waiting or permission; `by`: the evidence for it.
 
-    `asks`: what it asks permission for. `cpu`: percent of one core; `memory`: bytes.
+    `asks`: what it asks permission for; `always`: the answer that allows it from now on, in the
+    words of its program, if that offers one. `cpu`: percent of one core; `memory`: bytes.
     """
 
     task: str
@@ -37,6 +38,7 @@ class SightRow:
     exit: int | None = None
     cpu: int | None = None
     memory: int | None = None
+    always: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +54,28 @@ class LookAtAgents(Request[tuple[SightRow, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class PermitRow:
-    """`asks`: what it asked permission for, and `allowed` is the answer."""
+    """`asks`: what it asked permission for, and `allowed` is the answer; `always`: from now on."""
 
     task: str
     run: str
     asks: str
     allowed: bool
+    always: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PermitRun(Request[PermitRow]):
     """Answer the permission dialog on an agent's screen.
 
-    `asks`: refuse unless it still asks for this. Only a coordinator, or a person at this machine,
+    `asks`: refuse unless it still asks for this. `always`: allow it from now on, as far as the dialog
+    itself offers that: `always` in the rows of `agent.look` and `inbox.list` has its words. Only a coordinator, or a person at this machine,
     can allow; team-leads can refuse.
     """
 
     task: str
     allow: bool
     asks: Annotated[str, TextLimit(500, what="request")] = ""
+    always: bool = False
 
 
 def look(context: Context, request: LookAtAgents) -> tuple[SightRow, ...]:
@@ -89,7 +94,7 @@ def look(context: Context, request: LookAtAgents) -> tuple[SightRow, ...]:
     return tuple(
         SightRow(
             subject.run.rpartition(".")[0], subject.run, s.doing, s.by, s.asks, s.screen, s.exit,
-            None if s.cpu is None else round(s.cpu), s.memory,
+            None if s.cpu is None else round(s.cpu), s.memory, s.always,
         )
         for subject in subjects
         if (s := sights.get(subject.run))
@@ -101,6 +106,10 @@ def _in_terminal(mode: str) -> bool:
 
 
 def permit(context: Context, request: PermitRun) -> PermitRow:
+    if request.always and not request.allow:
+        raise BadInput(
+            "A request cannot be refused from now on.", fix="Leave out `always`, or allow it."
+        )
     run = the_run(context, request.task, Permission.ANSWER)
     if request.allow or context.actor.run:
         check_may_allow(context.actor, own_task(context), run.task)
@@ -115,11 +124,11 @@ def permit(context: Context, request: PermitRun) -> PermitRow:
             fix="Answer it on that machine.",
             code="elsewhere",
         )
-    asks = agents.permit(run.id, yes=request.allow, expected=request.asks)
-    answer = "allowed" if request.allow else "denied"
+    asks = agents.permit(run.id, yes=request.allow, expected=request.asks, always=request.always)
+    answer = "always" if request.always else "allowed" if request.allow else "denied"
     event = context.event(Kind.RUN_PERMITTED, run.task, run=run.id, answer=answer, asks=asks)
     context.commit([], event)
-    return PermitRow(run.task, run.id, asks, request.allow)
+    return PermitRow(run.task, run.id, asks, request.allow, request.always)
 
 
 OPERATIONS = (

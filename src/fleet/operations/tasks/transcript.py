@@ -55,7 +55,7 @@ class ScreenText:
     """The lines of a terminal. `column` and `line`: where the cursor is, from 0.
 
     `state`: what it shows, such as working or wants, by `rule`. `watchers`: people who are attached.
-    `asks`: what it asks permission for.
+    `asks`: what it asks permission for; `always`: its answer to that for good, if it has one.
     """
 
     run: str
@@ -67,6 +67,7 @@ class ScreenText:
     rule: str
     watchers: int
     asks: str
+    always: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def _screen_of(
         seen.rule,
         seen.watchers,
         seen.asks,
+        seen.always,
     )
 
 

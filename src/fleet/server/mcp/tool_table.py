@@ -200,7 +200,7 @@ TOOLS = (
     _calls("team_look", "agent.look", "Show what the agents are doing, and what they ask permission for.",
            "tasks", quiet=True),
     _calls("team_permit", "run.permit", "Allow or refuse what an agent asks for in a permission dialog.",
-           "handle=task! allow! asks", schemas={"allow": YES}),
+           "handle=task! allow! asks always", schemas={"allow": YES, "always": YES}),
     _calls("inbox_list", "inbox.list",
            "List what needs a person: questions, permission dialogs, reviews, failures, landings, machines.",
            "kinds limit", schemas={"limit": COUNT}, quiet=True),

@@ -10,7 +10,7 @@ import { go } from "../router.js";
 import { counts, inbox, inboxError, inboxGoesOn, loaded, may, tasks, version } from "../store.js";
 
 /** @typedef {import("../api.d.ts").InboxItem} Item */
-/** @typedef {{ name: string, key?: string, primary?: boolean, danger?: boolean, run: () => unknown }} Doing */
+/** @typedef {{ name: string, key?: string, hint?: string, primary?: boolean, danger?: boolean, run: () => unknown }} Doing */
 
 const ANSWER = "Waiting for your answer";
 /** @type {[string, string[]][]} */
@@ -54,6 +54,7 @@ export function doings(item) {
   if (known.has("run.permit") && may("answer")) {
     const asks = item.words === item.title ? "" : item.words;
     if (may("admin")) some.push({ name: "Allow", key: "a", primary: true, run: () => then("run.permit", { task, allow: true, asks }, "Allowed.") });
+    if (may("admin") && item.always) some.push({ name: "Always", key: "A", hint: item.always, run: () => then("run.permit", { task, allow: true, asks, always: true }, "Allowed from now on.") });
     some.push({ name: "Deny", key: "d", run: () => then("run.permit", { task, allow: false, asks }, "Denied.") });
   }
   if (known.has("land.release") && may("merge")) {
@@ -140,7 +141,7 @@ export default function Inbox() {
     { key: "Enter", what: "Open the task, or its changes", run: () => chosen?.task && go(partOf(chosen)) },
     { key: "r", what: "Write an answer", run: () => focusField(list.current) },
     { key: "s", what: "Snooze for an hour", run: () => chosen && snooze(chosen) },
-    ...["a", "d", "l", "b", "y", "e", ..."123456789"].map((key) => ({ key, what: WHAT[key] || `Choose answer ${key}`, run: () => press(key) })),
+    ...["a", "A", "d", "l", "b", "y", "e", ..."123456789"].map((key) => ({ key, what: WHAT[key] || `Choose answer ${key}`, run: () => press(key) })),
   ], [chosen?.id, order.map((item) => item.id).join()]);
   if (inboxError.value && !items) return html`<${Trouble} error=${inboxError.value} again=${loadInbox} />`;
   return html`<section class="inbox" ref=${list} aria-labelledby="inbox-title">
@@ -165,7 +166,7 @@ const DIFFS = new Set(["review", "not-landed", "landing", "conflict"]); // whose
 const partOf = (item) => `/t/${item.task}${DIFFS.has(item.kind) ? "/diff" : ""}`;
 
 /** @type {Record<string, string>} */
-const WHAT = { a: "Allow", d: "Deny", l: "Land, or accept", b: "Send back", y: "Retry, or let it run", e: "Seen" };
+const WHAT = { a: "Allow", A: "Allow from now on", d: "Deny", l: "Land, or accept", b: "Send back", y: "Retry, or let it run", e: "Seen" };
 
 /** @param {HTMLElement | null} list */
 function focusField(list) {
@@ -269,10 +270,11 @@ function Row({ item, current, choose }) {
     </div>
     <p class="words">${item.words}${WORK.has(item.kind) && html`<${Work} task=${item.task || ""} current=${current} />`}</p>
     ${current && LOOKED_AT.has(item.kind) && html`<${Before} item=${item} />`}
+    ${item.always && may("admin") && html`<p class="soft note"><b>Always</b> answers: <bdi>${item.always}</bdi></p>`}
     ${item.kind === "permission" && may("answer") && !may("admin") && html`<p class="soft note">Only a coordinator may allow this. You may deny it.</p>`}
     <div class="acts">
       ${some.map((each) =>
-        html`<button class=${each.primary ? "primary" : ""} title=${each.name.length > LONG ? each.name : undefined} onClick=${each.run}><span class="name">${each.name}</span>${each.key && html`<kbd>${each.key}</kbd>`}</button>`
+        html`<button class=${each.primary ? "primary" : ""} title=${each.hint || (each.name.length > LONG ? each.name : undefined)} onClick=${each.run}><span class="name">${each.name}</span>${each.key && html`<kbd>${each.key}</kbd>`}</button>`
       )}
       ${answers && html`<${Write} item=${item} />`}
       ${!some.length && !answers && !["node", "host"].includes(item.kind) && (item.kind !== "permission" || may("answer")) && typed.slice(0, 1).map((each) => html`<${Command} command=${each.command} />`)}

@@ -44,7 +44,7 @@ export default function Terminal({ detail, row }) {
       ${may("assign") && screen.alive && html`<button onClick=${() => act("run.interrupt", { name: run }, "Interrupted: its agent waits for a message.")}>Interrupt</button>`}
       ${may("attach") && screen.alive && html`<button class="primary" onClick=${sit}>Type here</button>`}
 </div>
-    ${screen.asks && html`<${Permission} row=${row} asks=${screen.asks} />`}
+    ${screen.asks && html`<${Permission} row=${row} asks=${screen.asks} always=${screen.always} />`}
     <pre class="screen" tabindex="0" aria-label="Screen">${screen.lines.map((line) => html`<${ScreenLine} line=${line} />`)}</pre>
     ${!may("attach") && html`<p class="soft">To type here, attach at the machine: <${Command} command=${`fleet attach ${row.id}`} /></p>`}
   </div>`;
@@ -60,15 +60,19 @@ const ScreenLine = ({ line }) =>
     return name || Object.keys(style).length ? html`<span class=${name} style=${style}>${piece.text}</span>` : piece.text;
   })}${"\n"}`;
 
-/** What an agent asks leave for, with both answers. @param {{ row: { id: string }, asks: string }} props */
-export function Permission({ row, asks }) {
-  const answer = (/** @type {boolean} */ allow) => act("run.permit", { task: row.id, allow, asks }, allow ? "Allowed." : "Denied.");
+/** What an agent asks leave for, with its answers. `always`: that of its program for good. @param {{ row: { id: string }, asks: string, always?: string }} props */
+export function Permission({ row, asks, always }) {
+  const answer = (/** @type {boolean} */ allow, forGood = false) =>
+    act("run.permit", { task: row.id, allow, asks, always: forGood }, forGood ? "Allowed from now on." : allow ? "Allowed." : "Denied.");
   useKeys([
     ...(may("answer") && may("admin") ? [{ key: "a", what: "Allow what it asks", run: () => answer(true), first: true }] : []),
+    ...(may("admin") && always ? [{ key: "A", what: "Allow it from now on", run: () => answer(true, true), first: true }] : []),
     ...(may("answer") ? [{ key: "d", what: "Deny what it asks", run: () => answer(false), first: true }] : []),
-  ], [row.id, asks]);
+  ], [row.id, asks, always]);
   return html`<div class="why warn"><b>It asks for permission</b><p><bdi>${asks}</bdi></p>
     ${may("answer") && !may("admin") && html`<p class="soft">Only a coordinator may allow this. You may deny it.</p>`}
-    ${may("answer") && html`<div class="acts">${may("admin") && html`<button class="primary" onClick=${() => answer(true)}>Allow<kbd>a</kbd></button>`}
+    ${may("admin") && always && html`<p class="soft"><b>Always</b> answers: <bdi>${always}</bdi></p>`}
+    ${may("answer") && html`<div class="acts">${may("admin") && html`<button class="primary" onClick=${() => answer(true)}>Allow<kbd>a</kbd></button>
+      ${always && html`<button title=${always} onClick=${() => answer(true, true)}>Always<kbd>A</kbd></button>`}`}
       <button onClick=${() => answer(false)}>Deny<kbd>d</kbd></button></div>`}</div>`;
 }

@@ -485,7 +485,8 @@ def test_a_permission_is_approved_as_it_was_read(office, client):
     answers = []
 
     class Agents(Elsewhere):
-        def permit(self, run, *, yes, expected):
+        def permit(self, run, *, yes, expected, always):
+            assert not always
             answers.append((run, yes, expected))
             return expected
 

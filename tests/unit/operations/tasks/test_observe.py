@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleet.domain.access import Actor, Role
-from fleet.domain.errors import Forbidden
+from fleet.domain.errors import BadInput, Forbidden
 from fleet.operations.tasks.observe import LookAtAgents, PermitRun
 from fleet.operations.tasks.transcript import AttachRun
 from fleet.ports import Put
@@ -39,6 +39,19 @@ def test_who_may_allow_and_who_may_refuse(office):
     assert office.agents.answers == [(run, False), (run, True)]
     facts = [e.data for e in office.store.log if e.type == "run.permitted"]
     assert [f["answer"] for f in facts] == ["denied", "allowed"]
+
+
+def test_who_may_allow_may_allow_from_now_on(office):
+    task = office.add()
+    run = office.start(task)
+    with pytest.raises(Forbidden):
+        office.call(PermitRun(task, allow=True, always=True), LEAD)
+    with pytest.raises(BadInput):
+        office.call(PermitRun(task, allow=False, always=True), ROOT)
+    assert office.agents.answers == []
+    assert office.call(PermitRun(task, allow=True, always=True), ROOT).always is True
+    assert office.agents.answers == [(run, "always")]
+    assert [e.data["answer"] for e in office.store.log if e.type == "run.permitted"] == ["always"]
 
 
 def test_only_who_may_allow_may_type_at_a_terminal(office):

@@ -13,6 +13,8 @@ SCREENS = ScreenProgram(
         r"^─{20,}\n((?:(?!─{20,}).*\n)+?) [❯ ] 1\. Yes$(?:\n   \d\. .*)+\n+ Esc to cancel",
         "1",
         "Escape",
+        # Not the one that switches to auto mode: that is about everything.
+        r"^[❯ ]  ?(?P<key>\d)\. (?P<words>Yes, (?!and switch to auto mode).*(?:\n {5,}\S.*)*)$",
     ),
     rules=(
         SeenScreen("sign-in", "first-start", 4, (r"^ Paste code here if prompted >",)),

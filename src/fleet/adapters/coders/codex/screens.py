@@ -9,7 +9,10 @@ from fleet.adapters.tmux.screen_rules import Permit, ScreenProgram, SeenScreen
 SCREENS = ScreenProgram(
     pasted=r"\[Pasted Content \d+ chars\]( #\d+)?$",
     permit=Permit(
-        r"^(  Would you like to .*\n(?:.*\n)+?)[› ] 1\. Yes, proceed \(y\)$", "y", "Escape"
+        r"^(  Would you like to .*\n(?:.*\n)+?)[› ] 1\. Yes, proceed \(y\)$",
+        "y",
+        "Escape",
+        r"^[› ] \d\. (?P<words>Yes, and .*(?:\n {5}\S.*)*?) \((?P<key>[a-z])\)$",
     ),
     rules=(
         SeenScreen(

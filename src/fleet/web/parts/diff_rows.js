@@ -9,8 +9,18 @@ const LONGEST = 2000; // characters of a line that are shown
 /** @param {string} text */
 export const cutLine = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text);
 
-/** The rows of a hunk, its heading first. @param {Hunk} hunk @returns {DiffRow[]} */
+/** @type {WeakMap<Hunk, DiffRow[]>} */
+const known = new WeakMap();
+
+/** The rows of a hunk, its heading first: made once. @param {Hunk} hunk @returns {DiffRow[]} */
 export function rowsOf(hunk) {
+  const mine = known.get(hunk) || made(hunk);
+  known.set(hunk, mine);
+  return mine;
+}
+
+/** @param {Hunk} hunk @returns {DiffRow[]} */
+function made(hunk) {
   let old = hunk.old_start;
   let now = hunk.new_start;
   /** @type {DiffRow[]} */

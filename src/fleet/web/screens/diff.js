@@ -23,17 +23,17 @@ const AGENT = new Set(["review", "done", "landing"]); // its agent can get the w
 /** @type {any} */
 let hljs = null;
 
-function useColours() {
-  const [ready, setReady] = useState(hljs !== null);
+/** Colours come with the next rendering after the lines are there. @param {boolean} wanted */
+function useColours(wanted) {
+  const [, setReady] = useState(hljs !== null);
   useEffect(() => {
-    if (!hljs) {
+    if (wanted && !hljs) {
       import("../vendor/hljs.js").then((module) => {
         hljs = module.default;
         setReady(true);
       }, () => {});
     }
-  }, []);
-  return ready;
+  }, [wanted]);
 }
 
 /** @param {{ detail: import("../api.d.ts").TaskDetail, row: import("../api.d.ts").TaskRow, again: () => void }} props */
@@ -69,9 +69,19 @@ function useViewed(of) {
   return /** @type {[Set<string>, (path: string) => void]} */ ([viewed, toggle]);
 }
 
+const AT_ONCE = 300; // lines that are made before the first of them is painted
+
+/** As many files as are seen at first. @param {FileDiff[]} files */
+function firstOf(files) {
+  let lines = 0;
+  const end = files.findIndex((file) => (lines += (file.hunks || []).reduce((sum, hunk) => sum + (hunk.lines || []).length, 1)) > AT_ONCE);
+  return end < 0 ? files : files.slice(0, end + 1);
+}
+
 /** @param {any} props */
 function Files({ data, wish, choice, detail, row, again }) {
-  const ready = useColours();
+  const painted = usePainted();
+  useColours(painted);
   const tree = useMemo(() => treeOf(data.files), [data]);
   const [extra, setExtra] = useState(/** @type {Record<string, FileDiff>} */ ({}));
   const [shut, setShut] = useState(/** @type {Record<string, boolean>} */ ({}));
@@ -83,13 +93,13 @@ function Files({ data, wish, choice, detail, row, again }) {
   const load = (/** @type {string} */ path) =>
     call("task.diff", { ...wish, path }).then(({ files: [file] }) => file && setExtra((before) => ({ ...before, [path]: file })), complain);
   const isShut = (/** @type {FileDiff} */ file) => shut[file.path] ?? (Boolean(file.folded) || viewed.has(file.path));
-  const state = { extra, load, isShut, writing, setWriting, remarks, split, task: row.id, again, ready, viewed };
+  const state = { extra, load, isShut, writing, setWriting, remarks, split, task: row.id, again, viewed };
   const toggle = (/** @type {FileDiff} */ file) => {
     setShut({ ...shut, [file.path]: !isShut(file) });
     if (isShut(file) && !file.hunks?.length && !file.binary) load(file.path);
   };
-  const items = useMemo(() => files.flatMap((file) => itemsOf(file, { ...state, toggle, view })),
-    [files, shut, viewed, writing, split, ready, detail.messages]);
+  const items = useMemo(() => (painted ? files : firstOf(files)).flatMap((file) => itemsOf(file, { ...state, toggle, view })),
+    [files, painted, shut, viewed, writing, split, detail.messages]);
   const choose = (/** @type {boolean} */ wide) => {
     setSplit(wide);
     localStorage.setItem("fleet.diff", wide ? "split" : "one");
@@ -99,7 +109,7 @@ function Files({ data, wish, choice, detail, row, again }) {
       <span class="grow"></span>
       ${matchMedia(WIDE).matches && html`<${Switch} label="Show as" value=${split ? "split" : "one"} options=${[["one", "Unified"], ["split", "Split"]]} choose=${(/** @type {string} */ value) => choose(value === "split")} />`}
       <${Judge} row=${row} remarks=${remarks} again=${again} /></div>
-    <${Sheet} items=${items} files=${files} tree=${tree} viewed=${viewed} load=${load} total=${data.total} />
+    <${Sheet} items=${items} painted=${painted} files=${files} tree=${tree} viewed=${viewed} load=${load} total=${data.total} />
   </div>`;
 }
 
@@ -139,7 +149,7 @@ function itemsOf(file, state) {
     if (!file.cut) return [head, note(path, file.old_path ? "Only its name changed." : "No lines changed.")];
     return [head, { ...note(path, "Loading …"), path }];
   }
-  const tokens = tokensOf(file, state.ready);
+  const tokens = tokensOf(file);
   const lines = file.hunks.flatMap((_, at) => linesOf(file, at, tokens, state));
   return file.cut ? [head, ...lines, note(path, `${file.cut} more lines were left out: open the branch to see them.`)] : [head, ...lines];
 }
@@ -147,12 +157,12 @@ function itemsOf(file, state) {
 /** @param {string} file @param {string} text @returns {Item} */
 const note = (file, text) => ({ key: `note ${file}`, size: 44, file, view: () => html`<p class="diff-note">${text}</p>` });
 
-/** The tokens of each line, when they are asked for. @param {FileDiff} file @param {boolean} ready */
-function tokensOf(file, ready) {
-  const language = ready ? languageOf(file.path) : "";
+/** The tokens of each line, when they are asked for. @param {FileDiff} file */
+function tokensOf(file) {
+  const language = languageOf(file.path);
   const known = new Map();
   return (/** @type {DiffRow} */ row) => {
-    if (!language) return null;
+    if (!language || !hljs) return null;
     let sides = known.get(row.hunk);
     if (!sides) known.set(row.hunk, sides = sidesOf(row.hunk, language));
     return sides[row.kind === "del" ? "-" : "+"]?.[row.at] || null;
@@ -279,10 +289,9 @@ function usePainted() {
   return painted;
 }
 
-/** @param {{ items: Item[], files: FileDiff[], tree: any, viewed: Set<string>, load: (path: string) => void, total: number }} props */
-function Sheet({ items, files, tree, viewed, load, total }) {
+/** @param {{ items: Item[], files: FileDiff[], tree: any, viewed: Set<string>, load: (path: string) => void, total: number, painted: boolean }} props */
+function Sheet({ items, files, tree, viewed, load, total, painted }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
-  const painted = usePainted();
   const sheet = useRows({ count: items.length, box, key: (at) => items[at].key, estimate: (at) => items[at].size, padding: 80 });
   const seen = sheet.getVirtualItems();
   const wanted = seen.map((/** @type {any} */ item) => items[item.index]?.path).filter(Boolean).join("\n");

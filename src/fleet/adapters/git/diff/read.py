@@ -25,6 +25,7 @@ MOST_FOLDED = 400  # a longer change is folded
 BIG_FILE = 8_000_000  # bytes; the lines of a larger file are not read
 MOST_READ = 32_000_000  # bytes of all files whose lines are read at once
 MOST_LINES_READ = 10_000  # of all files at once: 40 bytes each fill a reply
+KEPT_LISTS, MOST_KEPT = 16, 2000  # lists of changed files that are remembered, and files of each
 ROOM = 200  # bytes of a file or a hunk in a reply, besides its names and lines
 
 CHANGES = {"A": "added", "D": "deleted", "R": "renamed", "C": "copied"}
@@ -76,6 +77,9 @@ class FileBlobs(NamedTuple):
     sections: int = 1  # of the diff that are about it
 
 
+_LISTS: dict[DiffSpan, tuple[FileBlobs, ...]] = {}
+
+
 def text(span: DiffSpan, *how: str) -> str:
     """The diff as git writes it for programs."""
     return _diff(span, *how).out
@@ -87,9 +91,9 @@ def is_empty(span: DiffSpan) -> bool:
 
 def read(task: str, span: DiffSpan, path: str = "", *, stat: bool = False) -> TaskDiff:
     """`path`: only this file. `stat`: without the lines."""
-    changed = list(_known(_diff(span, "--raw", "--no-abbrev", "--numstat", "-z").raw))
+    changed = _changed(span)
     if path:
-        changed = [each for each in changed if each.file.path == path]
+        changed = tuple(each for each in changed if each.file.path == path)
     if path and not changed:
         raise Refused(
             f"{task} has not changed {path[:200]}.",
@@ -105,6 +109,18 @@ def read(task: str, span: DiffSpan, path: str = "", *, stat: bool = False) -> Ta
     if not stat:
         listed = _fill(span, changed[: len(listed)], room)
     return replace(whole, files=tuple(listed))
+
+
+def _changed(span: DiffSpan) -> tuple[FileBlobs, ...]:
+    """The two trees never change, and whoever reads a diff has just looked at the list of its files."""
+    known = _LISTS.get(span)
+    if known is None:
+        known = tuple(_known(_diff(span, "--raw", "--no-abbrev", "--numstat", "-z").raw))
+        if len(_LISTS) >= KEPT_LISTS:
+            _LISTS.clear()
+        if len(known) <= MOST_KEPT:
+            _LISTS[span] = known
+    return known
 
 
 def _diff(span: DiffSpan, *words: str, paths: Sequence[str] = ()) -> process.Done:
@@ -169,7 +185,7 @@ def _size(string: str) -> int:
     return len(json.dumps(string))
 
 
-def _fill(span: DiffSpan, files: list[FileBlobs], room: int) -> list[FileDiff]:
+def _fill(span: DiffSpan, files: Sequence[FileBlobs], room: int) -> list[FileDiff]:
     """The files with their lines; those that are folded come last to the room."""
     chosen = _readable(span, _first(files))
     patches = dict(zip((k.file.path for k in chosen), _sections(span, chosen), strict=True))
@@ -183,7 +199,7 @@ def _fill(span: DiffSpan, files: list[FileBlobs], room: int) -> list[FileDiff]:
     return [full[each.file.path] for each in files]
 
 
-def _first(files: list[FileBlobs]) -> list[FileBlobs]:
+def _first(files: Sequence[FileBlobs]) -> list[FileBlobs]:
     """As many files as a reply may have room for, the folded ones last, at least one of them."""
     chosen, lines = [], 0
     for each in sorted(files, key=lambda k: bool(k.file.folded)):

@@ -90,6 +90,7 @@ from fleet.operations.messages.mail import ReadMail as ReadMail
 from fleet.operations.messages.mail import SendMail as SendMail
 from fleet.operations.messages.mail import TakeMail as TakeMail
 from fleet.operations.search import FindText as FindText
+from fleet.operations.settings import FindSettings as FindSettings
 from fleet.operations.tasks.add_all import AddTasks as AddTasks
 from fleet.operations.tasks.assign import AssignTask as AssignTask
 from fleet.operations.tasks.at_work import ListAgents as ListAgents

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fleet.config.layers import Leaf
     from fleet.domain.fleet import Fleet
+    from fleet.ports import ShownSetting
 
 
 class Loaded(NamedTuple):
@@ -50,6 +51,12 @@ class Loaded(NamedTuple):
     def withheld(self) -> frozenset[str]:
         """What the project's file says and does not count, for want of trust."""
         return frozenset() if self.trusted else frozenset(".".join(path) for path in self.asked)
+
+    def for_people(self) -> list[ShownSetting]:
+        from fleet.config.commands.show import all_of  # noqa: PLC0415  # few commands show them
+        from fleet.ports import ShownSetting  # noqa: PLC0415  # likewise
+
+        return [ShownSetting(each.setting, each.text, str(each.origin)) for each in all_of(self)]
 
 
 def load(

@@ -40,6 +40,7 @@ MODULES = (
     "tasks.graph",
     "tasks.stats",
     "search",
+    "settings",
     "tasks.list",
     "tasks.show",
     "tasks.dependencies",

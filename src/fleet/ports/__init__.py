@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from fleet.ports.world import Chosen as Chosen
     from fleet.ports.world import Gated as Gated
     from fleet.ports.world import Landed as Landed
+    from fleet.ports.world import ShownSetting as ShownSetting
     from fleet.ports.world import Spending as Spending
     from fleet.ports.world import World as World
 
@@ -130,7 +131,7 @@ NAMES = {
     "tracker": "Bead Tracker",
     "transcripts": "Chunk Passage SaidLine SaidQuery SaidSearch Transcripts",
     "worktrees": "Ahead ChangedFile CommitRow DiffRow DiffWish FileDiff Finished Hunk MergeRow Outlook PushRow TaskDiff Worktrees WorktreeRow",
-    "world": "Chosen Gated Landed Spending World",
+    "world": "Chosen Gated Landed ShownSetting Spending World",
 }
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names.split()}
 

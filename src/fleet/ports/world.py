@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from fleet.domain.data import NamedTuple
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fleet.domain.fleet import Fleet
 
 Settings_co = TypeVar("Settings_co", covariant=True)
@@ -74,6 +78,17 @@ class Chosen(Protocol):
     def budget(self) -> Spending: ...
 
 
+class ShownSetting(NamedTuple):
+    """A setting as a person may see it: without secrets, a long value cut.
+
+    `origin`: its file and line, or what else sets it.
+    """
+
+    setting: str
+    text: str
+    origin: str
+
+
 class World(Protocol[Settings_co]):
     """What is declared for one project. Operations need `Chosen` of its settings, runs all."""
 
@@ -86,3 +101,6 @@ class World(Protocol[Settings_co]):
     @property
     def withheld(self) -> frozenset[str]:
         """Settings of the project that do not count, because its user has not trusted them."""
+
+    def for_people(self) -> Sequence[ShownSetting]:
+        """All settings, in the order of their reference page."""

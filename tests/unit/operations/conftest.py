@@ -35,6 +35,7 @@ from fleet.ports import (
     PushRow,
     Put,
     Screen,
+    ShownSetting,
     Sight,
     TaskDiff,
     Ticket,
@@ -233,6 +234,14 @@ class FakeAgents:
         return "Bash: rm -rf build"
 
 
+SETTINGS = [
+    ShownSetting("run.max_concurrent", "2", "default"),
+    ShownSetting("run.gate", "make test", "fleet.yaml:12"),
+    ShownSetting("land.gate", "make test", "fleet.yaml:14"),
+    ShownSetting("agents.reviewer.prompt", "Run the gate.", "fleet.yaml:20"),
+]
+
+
 class Office:
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -251,6 +260,7 @@ class Office:
             settings=Settings(coder="scripted", model="small", max_concurrent=1),
             fleet=Fleet(agents=agents, models={"heavy": model}, nodes={"big": node}),
             withheld=frozenset(),
+            for_people=lambda: SETTINGS,
         )
         inventory = Inventory(
             "ollama", (NodeModel("qwen"),), (Resident("qwen", 20, context=32768),)

@@ -86,6 +86,7 @@ from fleet.operations.messages.boards import ArchivePosts, MarkRead, Post, ReadB
 from fleet.operations.messages.chats import ListChats, MarkChat, OpenChat, ReadChat, Say
 from fleet.operations.messages.mail import Broadcast, ListMail, ReadMail, SendMail, TakeMail
 from fleet.operations.search import FindText
+from fleet.operations.settings import FindSettings
 from fleet.operations.tasks.add_all import AddTasks, PlannedTask
 from fleet.operations.tasks.assign import AssignTask
 from fleet.operations.tasks.at_work import ListAgents
@@ -488,6 +489,7 @@ SAMPLES = {
         office.call(SaveView("Mine", "label:ui", team)).name, team
     ),
     "view.save": lambda office, team: SaveView("Mine", "label:ui", team),
+    "setting.find": lambda office, team: FindSettings("gate"),
     "me.show": lambda office, team: ShowMe(),
     "chat.open": lambda office, team: OpenChat(team=team),
     "chat.list": lambda office, team: [_chat(office, team), ListChats(team)][1],

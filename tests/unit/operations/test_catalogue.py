@@ -45,6 +45,7 @@ def test_an_operation_is_declared_in_full(name):
             "race",
             "inbox",
             "search",
+            "setting",
             "stats",
             *("session", "me", "node", "model", "route", "trace", "gateway", "host"),
             *("usage", "budget", "limit", "view", "review"),

@@ -280,6 +280,24 @@ def config_get(above: Path | None, *, key: str, show_origin: bool, config: Path 
     return Result("config_get", data, Text(f"{text}{origin}"), notes=loaded.warnings)
 
 
+@config.command("find", config=True)
+@click.argument("words", nargs=-1, required=True, metavar="WORD...")
+@click.pass_obj
+def config_find(above: Path | None, *, words: tuple[str, ...], config: Path | None) -> Result:
+    """Find the settings with every WORD in their name or value, and where each is set.
+
+    With FLEET_URL it asks the server about its project; only a coordinator may know.
+    """
+    from fleet.cli.terminal.connect import connect
+    from fleet.operations.settings import FindSettings
+
+    rows = connect(config=config or above).call(FindSettings(" ".join(words)))
+    cells = [[row.setting, row.text, row.origin] for row in rows]
+    columns = [Column("setting"), Column("value", flexible=True), Column("from", flexible=True)]
+    empty = "No setting has these words. `fleet config` lists all."
+    return Result("settings", list(rows), Table(columns, cells, empty=empty))
+
+
 @config.command("unset", config=True)
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...", shell_complete=complete_keys)
 @click.option("--project", is_flag=True, help="Remove it from the project's fleet.yaml.")

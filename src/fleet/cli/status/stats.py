@@ -106,7 +106,7 @@ def budgets(*, here: bool, team: str, config: Path | None) -> Result:
     client = connect(config=config)
     rows = client.call(ListBudgets(client.project_or_cwd if here else "", team))
     columns = [Column("task"), Column("title", flexible=True, least=12), Column("agent", spare=1)]
-    columns += [Column(name, right=True) for name in ("cost", "tokens", "time")]
+    columns += [Column(name, right=True) for name in ("cost", "a minute", "tokens", "time")]
     cells = [_budget(row) for row in rows]
     notes = [_limit(row) for row in client.call(ListLimits())]
     return Result("budgets", rows, Table(columns, cells, empty="Nothing runs."), notes)
@@ -121,7 +121,8 @@ def _budget(row: BudgetRow) -> list[Value]:
     time_ = _of(duration(row.seconds_spent * SECOND), duration(row.seconds * SECOND), row.seconds)
     cost = _of(money(row.cost_spent), money(row.cost), row.cost)
     count = _of(tokens(row.tokens_spent), tokens(row.tokens), row.tokens)
-    return [row.task, row.title, row.agent, cost, count, time_]
+    burn = money(row.burn) if row.burn else ""
+    return [row.task, row.title, row.agent, cost, burn, count, time_]
 
 
 def _of(spent: str, limit: str, limited: int) -> str:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Usage
 
 DOLLAR = 1_000_000  # a budget counts its millionths
+TELLING = 20  # seconds of work from which what it costs a minute says something
 GO_ON, GIVE_UP = OPTIONS = ("Continue with the same budget again", "Cancel the task")
 
 
@@ -29,15 +30,24 @@ def granted(own: Budget, default: Budget, grants: int) -> Budget:
 
 
 def overdrawn(budget: Budget, spent: Usage, worked: int) -> str:
-    """Which limit is reached, in words; empty while none is. `worked` in microseconds."""
+    """Which limit is reached, and how fast, in words; empty while none is. `worked` in microseconds."""
     cost, seconds = round(spent.usd * DOLLAR), worked // SECOND
     if budget.cost and cost >= budget.cost:
-        return f"It has cost ${cost / DOLLAR:.2f} of ${budget.cost / DOLLAR:.2f}."
+        burn = per_minute(cost, worked)
+        rate = f", ${burn / DOLLAR:.2f} a minute" if burn else ""
+        return f"It has cost ${cost / DOLLAR:.2f} of ${budget.cost / DOLLAR:.2f}{rate}."
     if budget.tokens and spent.tokens >= budget.tokens:
-        return f"It has used {spent.tokens:,} of {budget.tokens:,} tokens."
+        burn = per_minute(spent.tokens, worked)
+        rate = f", {round(burn):,} a minute" if burn else ""
+        return f"It has used {spent.tokens:,} of {budget.tokens:,} tokens{rate}."
     if budget.seconds and seconds >= budget.seconds:
         return f"It has worked {seconds // 60} of {budget.seconds / 60:g} minutes."
     return ""
+
+
+def per_minute(spent: float, worked: int) -> float:
+    """What a minute of work has taken; 0 while it is too early to tell. `worked` in microseconds."""
+    return spent / (worked / SECOND / 60) if worked >= TELLING * SECOND else 0.0
 
 
 def left(budget: Budget, spent: Usage) -> float:

@@ -12,7 +12,7 @@ from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import FleetError
 from fleet.domain.limits import Name, OneOf, Whole
 from fleet.domain.run import Usage
-from fleet.domain.spending.budget import declared_budget, granted
+from fleet.domain.spending.budget import declared_budget, granted, per_minute
 from fleet.domain.spending.usage import (
     HOUR,
     KEPT,
@@ -105,7 +105,8 @@ class ReportUsage(Request[UsageReport]):
 class BudgetRow:
     """What a task that runs may cost in all, and has cost. Of each, 0: not limited.
 
-    `own`: the task's own budget, rather than that of the settings.
+    `own`: the task's own budget, rather than that of the settings. `burn`: what it has cost for
+    each minute of work, in millionths of a dollar; 0 in its first seconds.
     """
 
     task: str
@@ -118,6 +119,7 @@ class BudgetRow:
     tokens_spent: int
     seconds: int
     seconds_spent: int
+    burn: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,10 +272,11 @@ def _budget(context: Context, task: Task, run: Run, usage: Usage) -> BudgetRow:
     whole = granted(own, default, task.tally.grants)
     spent = task.tally.spent + usage
     worked = task.tally.worked + (max(0, now - run.started_at) if run.started_at else 0)
+    cost = round(spent.usd * 1_000_000)
     return BudgetRow(
         task.id, task.title, run.choice.agent, any((own.cost, own.tokens, own.seconds)),
-        whole.cost, round(spent.usd * 1_000_000), whole.tokens, spent.tokens,
-        whole.seconds, worked // SECOND,
+        whole.cost, cost, whole.tokens, spent.tokens,
+        whole.seconds, worked // SECOND, round(per_minute(cost, worked)),
     )  # fmt: skip
 
 

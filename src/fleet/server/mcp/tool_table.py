@@ -302,6 +302,8 @@ TOOLS = (
            "request_id=task!", may=_P.DISMISS),
     _calls("task_diff", "task.diff", "Show what a task has changed, file by file.",
            "task! against run path stat", quiet=True),
+    _calls("setting_find", "setting.find", "Find settings of the project, with where each comes from.",
+           "words limit", schemas={"limit": COUNT}, quiet=True),
     _calls("review_list", "review.list",
            "List the work that is done and not landed, with what it would conflict with.",
            "project limit", quiet=True),

@@ -51,6 +51,26 @@ function useNames(words, to) {
   ];
 }
 
+/** The settings that have these words, with where each is set, for who may know. @param {string} text @param {(text: string) => void} copy @returns {Choice[]} */
+function useSettings(text, copy) {
+  const [rows, setRows] = useState(/** @type {import("../api.d.ts").SettingRow[]} */ ([]));
+  useEffect(() => {
+    setRows([]);
+    const words = text.trim();
+    if (words.length < 3 || !may("admin")) return;
+    let gone = false;
+    const timer = setTimeout(() => call("setting.find", { words, limit: MOST_NAMES }).then((found) => gone || setRows(found), () => {}), 250);
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
+  }, [text]);
+  return rows.map((row) => ({
+    key: `setting ${row.setting}`, group: "Settings", label: `${row.setting} = ${row.text}`, note: html`<small><bdi>${row.origin}</bdi></small>`,
+    run: () => copy(row.setting),
+  }));
+}
+
 /** What the server finds in prompts and transcripts, a moment after typing ends. @param {string} text */
 function useHits(text) {
   const [hits, setHits] = useState(/** @type {import("../api.d.ts").Hit[]} */ ([]));
@@ -81,6 +101,12 @@ export default function Palette({ close }) {
     go(path);
   };
   const names = useNames(words, to);
+  const settings = useSettings(text, (name) => {
+    close();
+    const typed = `fleet config get ${name} --show-origin`;
+    navigator.clipboard?.writeText(typed).catch(() => {});
+    toast(`Copied: ${typed}`);
+  });
   const list = useRef(/** @type {HTMLElement | null} */ (null));
   const choices = useMemo(() => {
     /** @type {Choice[]} */
@@ -98,8 +124,8 @@ export default function Palette({ close }) {
     const texts = hits.filter((hit) => !known.has(hit.task)).map((hit) => ({
       key: `${hit.task} ${hit.where} ${hit.run}`, group: "In prompts and transcripts", label: `${hit.task}  ${hit.text}`, note: html`<small>${hit.where}</small>`, run: to(`/t/${hit.task}`),
     }));
-    return words ? [...found, ...names, ...places, ...actions, ...texts] : [...places, ...actions, ...found];
-  }, [text, hits, version.value, me.value, names.map((each) => each.key).join()]);
+    return words ? [...found, ...names, ...places, ...actions, ...settings, ...texts] : [...places, ...actions, ...found];
+  }, [text, hits, version.value, me.value, [...names, ...settings].map((each) => each.key).join()]);
   const chosen = Math.max(0, choices.findIndex((each) => each.key === at));
   const choose = (/** @type {number} */ index) => setAt(choices[Math.max(0, Math.min(index, choices.length - 1))]?.key || "");
   useEffect(() => {
@@ -115,7 +141,7 @@ export default function Palette({ close }) {
   };
   return html`<${Dialog} title="Search and do" close=${close} wide>
     <input role="combobox" aria-expanded="true" aria-controls="choices" aria-activedescendant=${choices.length ? `choice-${chosen}` : undefined}
-      aria-label="Search" autofocus placeholder="A word of a title, a branch, a transcript …" value=${text} onKeyDown=${press}
+      aria-label="Search" autofocus placeholder="A word of a title, a branch, a transcript, a setting …" value=${text} onKeyDown=${press}
       onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(""); }} />
     <div class="choices" id="choices" ref=${list} role="listbox" aria-label="Results">${choices.map((choice, index) =>
       html`${choice.group !== choices[index - 1]?.group && html`<span class="of-group" role="presentation">${choice.group}</span>`}<div key=${choice.key} id=${`choice-${index}`} role="option" aria-selected=${index === chosen} onPointerMove=${() => choose(index)} onClick=${choice.run}>

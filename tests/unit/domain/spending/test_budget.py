@@ -24,6 +24,11 @@ def test_nothing_is_spent_while_there_is_some_left():
 
 def test_what_is_spent_is_said_with_its_limit():
     assert overdrawn(Budget(cost=500_000), Usage(usd=0.513), 0) == "It has cost $0.51 of $0.50."
+    words = overdrawn(Budget(cost=500_000), Usage(usd=0.6), 2 * MINUTE)
+    assert words == "It has cost $0.60 of $0.50, $0.30 a minute."
+    words = overdrawn(Budget(tokens=1000), Usage(2900, 100), 2 * MINUTE)
+    assert words == "It has used 3,000 of 1,000 tokens, 1,500 a minute."
+    assert overdrawn(Budget(cost=500_000), Usage(usd=0.6), MINUTE // 60).endswith("of $0.50.")
     spent = overdrawn(Budget(tokens=1000), Usage(900, 100), 0)
     assert spent == "It has used 1,000 of 1,000 tokens."
     assert overdrawn(Budget(seconds=90), Usage(), 2 * MINUTE) == "It has worked 2 of 1.5 minutes."

@@ -27,6 +27,7 @@ WITHOUT_A_COMMAND = {
     "trace.list",  # likewise: `fleet trace`
     "gateway.show",  # likewise: `fleet gateway status`
     "gateway.log",  # likewise
+    "setting.find",  # likewise: `fleet config find`
     "route.explain",  # of the dashboard
     "usage.report",  # likewise; `fleet stats` adds up the same runs
     "session.open",  # likewise
@@ -49,6 +50,7 @@ SHOWN_BY = {
     "model.warm": "warmup",
     "trace.list": "trace",
     "gateway.log": "gateway",
+    "setting.find": "config",
 }
 OF_THE_PAGE = {"session.renew"}  # about its own sign-in
 WEB = Path(table.__file__).parents[1] / "web"

@@ -284,10 +284,7 @@ def config_get(above: Path | None, *, key: str, show_origin: bool, config: Path 
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @click.pass_obj
 def config_find(above: Path | None, *, words: tuple[str, ...], config: Path | None) -> Result:
-    """Find the settings with every WORD in their name or value, and where each is set.
-
-    With FLEET_URL it asks the server about its project; only a coordinator may know.
-    """
+    """Find the settings with every WORD in their name or value, and where each is set."""
     from fleet.cli.terminal.connect import connect
     from fleet.operations.settings import FindSettings
 

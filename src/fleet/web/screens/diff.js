@@ -9,7 +9,7 @@ import { inOrder, pairs, rowsOf, treeOf } from "../parts/diff_rows.js";
 import { useRows } from "../parts/rows.js";
 import { Ago, Empty, Icon, Loading, Trouble, useLoaded } from "../parts/show.js";
 import { accept, sendBack } from "../parts/verdict.js";
-import { go } from "../router.js";
+import { go, query } from "../router.js";
 import { may } from "../store.js";
 
 /** @typedef {import("../api.d.ts").FileDiff} FileDiff */
@@ -38,7 +38,7 @@ function useColours(wanted) {
 
 /** @param {{ detail: import("../api.d.ts").TaskDetail, row: import("../api.d.ts").TaskRow, again: () => void }} props */
 export default function Diff({ detail, row, again }) {
-  const [against, setAgainst] = useState("");
+  const [against, setAgainst] = useState(new URLSearchParams(query.value).get("since") || "");
   const wish = { task: row.id, ...(against.startsWith("run ") ? { run: Number(against.slice(4)) } : { against }) };
   const loaded = useLoaded(() => call("task.diff", wish), [row.id, against, detail.runs.length, row.state]);
   const { data, error } = loaded;

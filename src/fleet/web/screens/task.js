@@ -9,7 +9,7 @@ import { Facts, Meter, Panel, Tabs } from "../parts/data.js";
 import { Markdown, Phrase } from "../parts/markdown.js";
 import { Ago, Empty, Fix, last, lasted, Loading, money, short, Status, Trouble, useLoaded, usePart } from "../parts/show.js";
 import { accept, retryWith, sendBack } from "../parts/verdict.js";
-import { go } from "../router.js";
+import { go, query } from "../router.js";
 import { heard, may, put, tasks, version } from "../store.js";
 
 /** @typedef {import("../api.d.ts").TaskDetail} Detail */
@@ -35,7 +35,7 @@ function useTask(id) {
 /** `ahead`: what it asks for, while its code comes. @type {{ name: string, label: string, load: () => Promise<any>, ahead?: (task: string) => void, shown?: (detail: Detail) => boolean }[]} */
 const TABS = [
   { name: "transcript", label: "Transcript", load: () => import("./transcript.js") },
-  { name: "diff", label: "Changes", load: () => import("./diff.js"), ahead: (task) => callAhead("task.diff", { task, against: "" }), shown: (detail) => detail.runs.length > 0 },
+  { name: "diff", label: "Changes", load: () => import("./diff.js"), ahead: (task) => callAhead("task.diff", { task, against: new URLSearchParams(query.value).get("since") || "" }), shown: (detail) => detail.runs.length > 0 },
   { name: "timeline", label: "Timeline", load: () => import("./timeline.js") },
   { name: "files", label: "Files", load: () => import("./files.js"), shown: (detail) => detail.runs.length > 0 && may("answer") },
   { name: "explain", label: "Explain", load: () => import("./explain.js") },
@@ -192,6 +192,7 @@ function Overview({ row, detail, again }) {
         <div class="inside"><${Markdown} text=${words} /></div><//>`}
       ${run && html`<${Gates} row=${row} runs=${detail.runs.length} />${row.run?.branch && html`<${Changed} row=${row} runs=${detail.runs.length} />`}`}
       <${Runs} detail=${detail} />
+      <${Checkpoints} detail=${detail} />
       <${Talk} row=${row} detail=${detail} again=${again} />
       ${detail.prompt && html`<details class="panel"><summary>Prompt</summary><div class="inside"><${Markdown} text=${detail.prompt} /></div></details>`}
     </div>
@@ -257,6 +258,16 @@ function Runs({ detail }) {
         <td class="number">${lasted(run.started_at || run.claimed_at, run.ended_at)}</td>
         <td class="number extra">${short((run.usage.input || 0) + (run.usage.output || 0))}</td>
         <td class="number">${money(run.usage.cost || 0, run.usage.estimated)}</td></tr>`)}</tbody></table></div><//>`;
+}
+
+/** What can be gone back to, the newest first: the commit that each run ended with. @param {{ detail: Detail }} props */
+function Checkpoints({ detail }) {
+  const runs = detail.runs.filter((run, at) => run.commit && run.commit !== detail.runs[at - 1]?.commit).reverse().slice(0, MOST_RUNS);
+  const [newest] = runs;
+  if (!newest) return null;
+  return html`<${Panel} title="Checkpoints"><ul class="stat-files">${runs.map((run) => html`<li key=${run.id}>
+    <code title=${run.commit}>${run.commit?.slice(0, 10)}</code><span class="soft">after <code>${run.id}</code></span><span class="grow"></span>
+    <${Ago} at=${run.ended_at} />${run !== newest && html`<a class="linked" href=${`/t/${detail.task.id}/diff?since=${run.commit}`}>Changes since</a>`}</li>`)}</ul><//>`;
 }
 
 /** @type {Record<string, string>} */

@@ -141,7 +141,7 @@ export default function Palette({ close }) {
   };
   return html`<${Dialog} title="Search and do" close=${close} wide>
     <input role="combobox" aria-expanded="true" aria-controls="choices" aria-activedescendant=${choices.length ? `choice-${chosen}` : undefined}
-      aria-label="Search" autofocus placeholder="A word of a title, a branch, a transcript, a setting …" value=${text} onKeyDown=${press}
+      aria-label="Search" autofocus placeholder="Tasks, transcripts, settings …" value=${text} onKeyDown=${press}
       onInput=${(/** @type {any} */ event) => { setText(event.target.value); setAt(""); }} />
     <div class="choices" id="choices" ref=${list} role="listbox" aria-label="Results">${choices.map((choice, index) =>
       html`${choice.group !== choices[index - 1]?.group && html`<span class="of-group" role="presentation">${choice.group}</span>`}<div key=${choice.key} id=${`choice-${index}`} role="option" aria-selected=${index === chosen} onPointerMove=${() => choose(index)} onClick=${choice.run}>

@@ -95,7 +95,7 @@ function Band({ priority, named, rows, hand }) {
 function Card({ row, hand }) {
   const card = useRef(/** @type {HTMLElement | null} */ (null));
   const item = inbox.value?.find((each) => each.task === row.id && each.kind !== "finished");
-  const some = item ? doings(item).slice(0, MOST_ACTIONS) : [];
+  const some = item ? doings(item).filter((each) => !each.hint).slice(0, MOST_ACTIONS) : [];
   const asks = item && SAYS.has(item.kind) ? item.words : "";
   const words = asks ? "" : row.waits_for?.length ? `after ${row.waits_for.join(" ")}` : row.state === "running" ? row.run?.last : "";
   const moves = waits(row) && may("assign");

@@ -137,6 +137,6 @@ function Budgets() {
   return html`<${Panel} title="Running now"><ul class="budgets">${data.slice(0, 20).map((row) => html`<li key=${row.task}>
     <div class="what"><a class="linked" href=${`/t/${row.task}`}>${row.task}</a> <bdi>${row.title}</bdi></div>
     <div class="meter">${row.cost ? html`<${Meter} value=${row.cost_spent} max=${row.cost} label=${`Budget of ${row.task}`} />` : ""}
-      <span class="number">${money(row.cost_spent) || `${short(row.tokens_spent)} tokens`}${row.cost ? ` of ${money(row.cost)}` : ""} ${row.burn ? html`<small>${money(row.burn)} a minute,</small> ` : ""}<small>${!row.cost ? "no budget" : row.own ? "set for this task" : "as the settings say"}</small></span></div>
+      <span class="number">${money(row.cost_spent) || `${short(row.tokens_spent)} tokens`}${row.cost ? ` of ${money(row.cost)}` : ""} <small>${[row.burn && `${money(row.burn)} a minute`, !row.cost ? "no budget" : row.own ? "" : "as the settings say"].filter(Boolean).join(" · ")}</small></span></div>
     ${may("assign") && html`<button onClick=${() => cap(row)} aria-label=${`Cap ${row.task}`}>Cap</button>`}</li>`)}</ul><//>`;
 }

@@ -117,7 +117,7 @@ function columns(again, open) {
     { name: "Queued", extra: true, of: (/** @type {Landing} */ row) => html`<${Ago} at=${row.at} />` },
     ...(may("merge") ? [{ name: "Do", doing: true, of: (/** @type {Landing} */ row) => html`<span class="row-acts">
       ${row.ahead ? html`<button onClick=${() => then("land.move", { landing: row.id }, `${row.id} is first.`)}>First</button>` : ""}
-      ${row.state === "held" ? html`<button onClick=${() => then("land.release", { landing: row.id }, `${row.id} is queued again.`)}>Release</button>` : html`<button onClick=${() => hold(row)}>Hold</button>`}
+      ${row.state === "held" ? html`<button onClick=${() => then("land.release", { landing: row.id }, `${row.id} is queued again.`)}>${row.returns ? "Try again" : "Release"}</button>` : html`<button onClick=${() => hold(row)}>Hold</button>`}
       <button onClick=${() => sendBack(row.task, { about: row.why }).then((done) => done && again())} aria-label=${`Send ${row.task} back`}>Send back</button>
       <button class="quiet" onClick=${() => drop(row)}>Drop</button></span>` }] : []),
   ];

@@ -135,6 +135,10 @@ export default function Tasks() {
     if (words.trim() && loaded.value) loadMore(["active", "closed"], true);
   }, [Boolean(words.trim()), loaded.value]);
   const none = missing && !matching.some(test);
+  const views = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => { // the chosen one may be beyond the edge of a phone
+    views.current?.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [view, board]);
   const live = connection.value === "live";
   useEffect(() => { // what is looked for may be on any later page
     if (none && loaded.value && live) loadMore(lists, true);
@@ -146,7 +150,7 @@ export default function Tasks() {
         choose=${(/** @type {string} */ value) => set({ as: value === "table" ? "" : value })} />
     </header>
     ${!board &&
-    html`<div class="views" role="group" aria-label="Which tasks">
+    html`<div class="views" ref=${views} role="group" aria-label="Which tasks">
       ${VIEWS.map(([name, label, is, all]) =>
         html`<button aria-pressed=${view === name} onClick=${() => set({ view: name === "active" ? "" : name })}>${label}<span>${words.trim() ? matching.filter(is).length : all(by)}</span></button>`
       )}<${Saved} words=${words} set=${(/** @type {string} */ q) => set({ q, view: "all" })} />

@@ -66,6 +66,19 @@ def test_any_word_of_a_title_finds_the_task(served, tab):
     page.get_by_role("heading", name="Plant the apple tree").wait_for()
 
 
+def test_the_palette_finds_a_setting_with_where_it_is_set_for_coordinators_alone(served, tab):
+    shown = tab(served, served.token("bo"))
+    page = shown.open("/")
+    page.get_by_text("Nothing needs you").wait_for()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search").fill("retention")
+    setting = page.get_by_role("option").filter(has_text="retention.").first
+    setting.get_by_text("default").wait_for()
+    assert shown.faults() == []
+    asked = served.token("lea", "team-lead")
+    assert served.ask("POST", "/v1/setting/find", {"words": "retention"}, token=asked)[0] == 403
+
+
 def test_the_palette_finds_agents_and_does_what_a_phone_has_no_button_for(served, tab):
     served.scratch.add("Water the roses")  # who would do it is the only agent here
     shown = tab(served, served.token("ph"), width=360)

@@ -165,6 +165,26 @@ def test_changes_are_compared_with_an_earlier_checkpoint(served, token, tab):
     )
 
 
+def test_the_checkpoints_of_a_task_are_listed_with_what_changed_since(served, token, tab):
+    script = "write one.txt 1\ncommit One\nend\nwrite two.txt 2\ncommit Two"
+    task = served.scratch.add("Thrice", "--review", script=script)
+    served.scratch.wait_for(task, "review")
+    served.scratch("send-back", task, "Go on.")
+    until(lambda: len(served.scratch.data("show", task)["runs"]) == 2, "its second run")
+    served.scratch.wait_for(task, "review")
+    first, second = (run["commit"] for run in served.scratch.data("show", task)["runs"])
+    assert first != second
+    page = tab(served, token).open(f"/t/{task}")
+    checkpoints = page.get_by_role("region", name="Checkpoints")
+    checkpoints.get_by_text(second[:10]).wait_for()
+    assert checkpoints.get_by_role("listitem").count() == 2
+    checkpoints.get_by_role("link", name="Changes since").click()
+    changes = page.get_by_role("region", name="Changes")
+    changes.get_by_text("two.txt").first.wait_for()
+    assert changes.get_by_text("one.txt").count() == 0
+    assert page.get_by_label("Compare with").input_value() == first
+
+
 def test_turns_are_listed_to_jump_to(served, token, tab):
     served.scratch.wait_for("t-1", "review")  # it may have been sent back
     page = tab(served, token).open("/t/t-1/transcript")

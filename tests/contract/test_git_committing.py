@@ -221,7 +221,9 @@ def test_a_commit_of_all_work_changes_nothing_in_the_worktree(repo, place, root)
 
 
 def test_a_repository_that_another_process_holds_is_waited_for_with_a_deadline(repo):
-    hold = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(); input()"
+    hold = (
+        "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(); input()"
+    )
     known = Repo.of(repo)
     (known.common / "fleet.lock").touch()
     with subprocess.Popen(

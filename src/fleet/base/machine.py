@@ -53,8 +53,8 @@ def is_out_of_files(error: BaseException | None) -> bool:
             return True
         if isinstance(error, ImportError) and os.strerror(errno.EMFILE) in str(error):
             return True  # of a shared library
-        if getattr(error, "sqlite_errorname", "") == "SQLITE_CANTOPEN" and _has_few_files_left():
-            return True  # SQLite does not say why it cannot open a file
+        if "unable to open database file" in str(error) and _has_few_files_left():
+            return True  # that is all that SQLite says
         error = error.__cause__ or error.__context__
     return False
 

@@ -90,7 +90,7 @@ class Claim(NamedTuple):
 Reason = tuple[str, "Task | Message | None"]  # the code of a `Wait`, and whom it waits for
 PAUSED: Reason = ("paused", None)
 ASSIGNED: Reason = ("assigned", None)
-HELD: Reason = ("held", None)
+NEEDS_LEAD: Reason = ("held", None)
 POSTPONED: Reason = ("postponed", None)
 CHILDREN: Reason = ("children", None)
 
@@ -281,28 +281,28 @@ def reasons(
 
     `needs` are the tasks that it waits for, `messages` the messages about it.
     """
-    found: list[Reason] = []
+    listed: list[Reason] = []
     for need in needs:
         if need.state is not TaskState.DONE:
-            found.append(("after", need))
+            listed.append(("after", need))
         elif wait := without_its_work(task, need):
-            found.append((wait.code, need))
-    found += [
+            listed.append((wait.code, need))
+    listed += [
         ("asking", message)
         for message in messages
         if message.kind is MessageKind.QUESTION and message.state is MessageState.OPEN
     ]
     if task.paused:
-        found.append(PAUSED)
+        listed.append(PAUSED)
     if task.spec.assignee:
-        found.append(ASSIGNED)
+        listed.append(ASSIGNED)
     if _is_held(task):
-        found.append(HELD)
+        listed.append(NEEDS_LEAD)
     if task.tally.not_before > now:
-        found.append(POSTPONED)
+        listed.append(POSTPONED)
     if task.join is not None:
-        found.append(CHILDREN)
-    return found
+        listed.append(CHILDREN)
+    return listed
 
 
 def waits(
@@ -312,8 +312,8 @@ def waits(
     if task.state is not TaskState.OPEN:
         fix = GOES_ON.get(task.state, "").format(task.id)
         return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task), fix),)
-    found = reasons(task, needs, messages, now=now)
-    return tuple(_in_words(task, reason, now) for reason in found)
+    why = reasons(task, needs, messages, now=now)
+    return tuple(_in_words(task, reason, now) for reason in why)
 
 
 def _in_words(task: Task, reason: Reason, now: int) -> Wait:
@@ -327,7 +327,7 @@ def _in_words(task: Task, reason: Reason, now: int) -> Wait:
     elif reason is ASSIGNED:
         why = f"{task.spec.assignee} does it by hand."
         fix = f"fleet bd update {task.id} --assignee ''"
-    elif reason is HELD:
+    elif reason is NEEDS_LEAD:
         why = f"A {task.caused_by} asked for it: a team-lead or a coordinator must let it run."
         fix = f"fleet resume {task.id}"
     elif reason is POSTPONED:

@@ -199,7 +199,7 @@ class Repo:
             until, wait = time.monotonic() + seconds, 0.001
             while not _lock(lock):
                 if time.monotonic() > until:
-                    raise _held(path, lock, seconds)
+                    raise _locked(path, lock, seconds)
                 time.sleep(wait)
                 wait = min(wait * 2, LONGEST_WAIT)
             yield
@@ -216,7 +216,7 @@ def _lock(lock: int) -> bool:
     return True
 
 
-def _held(path: Path, lock: int, seconds: float) -> Unavailable:
+def _locked(path: Path, lock: int, seconds: float) -> Unavailable:
     pid = _holder(os.fstat(lock))
     who = f"Process {pid}" if pid else "Another process"
     return Unavailable(

@@ -129,8 +129,8 @@ class NodePulses:
         """What the relay could not write of the run, such as while the disk is full."""
         if "relay" not in self._records(gateway):
             return []
-        asked = f"/relay/unwritten?{urlencode({'run': run_id, 'agent': agent})}"
-        return _read(f"http://127.0.0.1:{gateway.port + 1}", asked)[1].splitlines()
+        path = f"/relay/unwritten?{urlencode({'run': run_id, 'agent': agent})}"
+        return _read(f"http://127.0.0.1:{gateway.port + 1}", path)[1].splitlines()
 
     def _latest(self, key: str, ask: Callable[[], Known], unseen: Known) -> Known:
         with self._lock:

@@ -11,7 +11,6 @@ from fleet.client.client import Client, with_sights
 from fleet.domain.access import Permission
 from fleet.domain.errors import FleetError, Forbidden, Refused, Unavailable
 from fleet.domain.event import Kind
-from fleet.domain.run import RunState
 from fleet.domain.task import Mode, TaskState, need_of
 from fleet.operations.catalogue import Request, find, perform
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from fleet.domain.access import Actor
     from fleet.domain.event import Event
     from fleet.domain.run import Run
-    from fleet.domain.task import Spec
+    from fleet.domain.task import Spec, Task
     from fleet.operations.catalogue import Context, Operation
     from fleet.operations.tasks.at_work import AgentRow
     from fleet.operations.tasks.rows import TaskRow
@@ -415,10 +414,17 @@ class LocalClient(Client):
         task = store.task(task_id)
         if task.state is not TaskState.RUNNING:
             return task.tally.runs > before
-        run = store.run(task.run_id)
+        return self._has_begun_turn(task, store.run(task.run_id))
+
+    def has_been_prompted(self, task_id: str) -> bool:
+        """Whether its newest run got as far as `start` waits for, even if it has ended since."""
+        runs = self.app.store.runs(task_id)
+        return bool(runs) and self._has_begun_turn(self.app.store.task(task_id), runs[-1])
+
+    def _has_begun_turn(self, task: Task, run: Run) -> bool:
         if not task.prompt:
-            return run.state is not RunState.CLAIMED
-        facts = store.events(task=task_id, limit=50, newest=True)
+            return run.started_at > 0
+        facts = self.app.store.events(task=task.id, limit=50, newest=True)
         return any(e.type == Kind.RUN_PROMPTED and e.run == run.id for e in facts)
 
     def deliver(self, message: str, *, patience: float) -> None:

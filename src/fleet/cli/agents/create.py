@@ -160,7 +160,7 @@ def _added(client: LocalClient, agents: Sequence[WantedAgent], parent: str) -> l
 def report(client: LocalClient, tasks: Sequence[str], late: Sequence[str]) -> Result:
     """Raise `Refused` when none of them could start."""
     details = [client.call(ShowTask(task)) for task in tasks]
-    reasons = {detail.task.id: _reason(detail) for detail in details}
+    reasons = {detail.task.id: _reason(client, detail) for detail in details}
     lines = [reasons[d.task.id] or _begun(client, d, is_late=d.task.id in late) for d in details]
     if all(reasons.values()):
         fixes = [w.fix for w in details[0].waits if w.fix]
@@ -178,10 +178,18 @@ def _branch(detail: TaskDetail) -> str:
     return (detail.runs[-1].branch if detail.runs else "") or detail.spec.branch
 
 
-def _reason(detail: TaskDetail) -> str:
-    """Why it cannot start; empty when it did, or when it only takes long."""
+def _is_over(detail: TaskDetail) -> bool:
+    over = detail.task.status in {"failed", "paused"}
+    return bool(detail.runs and detail.runs[-1].ending and over)
+
+
+def _reason(client: LocalClient, detail: TaskDetail) -> str:
+    """Why it cannot start; empty when it did, or when it only takes long.
+
+    One that has begun did start, whether or not it has ended by the time we look.
+    """
     name = f"{_branch(detail)} ({detail.task.id})"
-    if detail.runs and detail.runs[-1].ending and detail.task.status in {"failed", "paused"}:
+    if _is_over(detail) and not client.has_been_prompted(detail.task.id):
         return f"{name} could not start: {detail.runs[-1].detail}"
     stuck = next((wait.why for wait in detail.waits if wait.code in STUCK), "")
     return f"{name} waits: {stuck}" if stuck else ""
@@ -193,6 +201,7 @@ def _begun(client: LocalClient, detail: TaskDetail, *, is_late: bool) -> str:
     name = f"{_branch(detail)} ({detail.task.id})"
     if not is_late:
         path = detail.runs[-1].path if detail.runs else ""
-        return f"Created {name}: {detail.task.coder}  [{path}]"
+        since = f"\nIt has ended since: {detail.runs[-1].detail}" if _is_over(detail) else ""
+        return f"Created {name}: {detail.task.coder}  [{path}]{since}"
     why = " ".join((*(wait.why for wait in detail.waits), *screen_note(client, detail)))
     return f"{name} has not begun yet. {why or f'`fleet show {detail.task.id}` says why.'}"

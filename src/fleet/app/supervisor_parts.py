@@ -195,6 +195,11 @@ def make_beads(app: App, warn: Callable[[str], None]) -> Beads:
 
 def note_merged(app: App) -> None:
     """Note work that a person merged with git: a supervisor that runs here does it itself."""
+    from fleet.domain.task import TaskState
+    from fleet.ports import TaskQuery
+
+    if not app.store.tasks(TaskQuery((TaskState.DONE,), limit=1)):
+        return  # as with most commands of a new project, which need not load the rest
     from fleet.supervisor.landing.landed_elsewhere import note_merged
 
     note_merged(app.store, app.home.host_id(), _branches)

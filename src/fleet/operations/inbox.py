@@ -37,7 +37,6 @@ from fleet.operations.shared.causes import may_name
 from fleet.operations.shared.choice import choose_for
 from fleet.operations.shared.entries import keep, new_entry
 from fleet.operations.shared.names import PAGE, team_in_view
-from fleet.operations.tasks.show import down_nodes
 from fleet.ports import LandingQuery, TaskQuery
 
 if TYPE_CHECKING:
@@ -276,6 +275,8 @@ class _ItemFacts:
             yield Unlanded(*branches[branch], onto, conflicts)
 
     def _down(self) -> list[Down]:
+        from fleet.operations.tasks.show import down_nodes  # noqa: PLC0415  # start-up time
+
         down = down_nodes(self.store.hosts().values(), self.store.now())
         if not down:
             return []

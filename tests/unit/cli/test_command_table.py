@@ -1,4 +1,5 @@
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -87,11 +88,11 @@ def test_an_alias_runs_the_command_it_stands_for():
         del table.ALIASES["comp"]
 
 
-def imported_by(*words):
+def imported_by(*words, cwd=None, env=None):
     script = f"import sys; from fleet.cli.main import main; main({list(words)!r})"
     script += "; print(*sys.modules, file=sys.stderr)"
     found = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=cwd, env=env
     )
     return set(found.stderr.split())
 
@@ -113,3 +114,18 @@ def test_a_commands_help_loads_no_other_command():
     commands = {target.partition(":")[0] for target, _ in table.COMMANDS.values()}
     assert commands & modules == {"fleet.cli.terminal.completion"}
     assert not {"yaml", "sqlite3", "json"} & modules
+
+
+@pytest.mark.parametrize("words", [["tasks"], ["list"], ["show", "t-1"]])
+def test_where_nothing_is_done_yet_nothing_about_landing_is_loaded(tmp_path, words):
+    """Half of what these commands cost is to load what they import."""
+    env = {**os.environ, "FLEET_HOME": str(tmp_path / "home")}
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    for command in (["init", "-q"], ["commit", "-qm", "Begin", "--allow-empty"]):
+        subprocess.run([*git, *command], check=True)
+    imported_by("add", "Fix the login", cwd=tmp_path, env=env)
+    modules = imported_by(*words, cwd=tmp_path, env=env)
+    assert "fleet.client.local" in modules
+    unwanted = ("fleet.operations.inbox", "fleet.supervisor", "fleet.server", "fleet.adapters.git")
+    assert not {name for name in modules if name.startswith(unwanted)}
+    assert not {"yaml", "asyncio", "subprocess", "starlette", "msgspec"} & modules

@@ -336,6 +336,10 @@ def _landing(client: Client, project: str) -> tuple[str, ...]:
 
 
 def _not_landed(client: Client, project: str) -> tuple[str, ...]:
+    from fleet.operations.tasks.list import ListTasks
+
+    if not client.call(ListTasks(project, statuses=("done",), limit=1)):
+        return ()
     from fleet.operations.inbox import ListInbox
 
     kinds = ("not-landed", "conflict")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from fleet.domain.errors import BadInput
 from fleet.domain.limits.check import is_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LARGEST_INTEGER = 1 << 63  # integers in a store have 64 bits
 MAX_JSON = 100_000  # characters of an object that we only pass on
@@ -19,11 +16,22 @@ DEEPEST_NESTING = 32  # levels of nested lists and objects
 
 def check_plain(value: object) -> None:
     """Raise `BadInput` for what a store cannot keep: NUL, lone surrogates, huge numbers."""
-    level = [value]
+    level: list[Any] = [value]
     for _ in range(DEEPEST_NESTING):
         if not level:
             return
-        level = [inner for outer in level for inner in _inside(outer)]
+        deeper: list[Any] = []
+        for inner in level:
+            if isinstance(inner, str):
+                _check_text(inner)
+            elif isinstance(inner, dict):
+                deeper += inner.keys()
+                deeper += inner.values()
+            elif isinstance(inner, (list, tuple)):
+                deeper += inner
+            elif isinstance(inner, int):
+                _check_number(inner)
+        level = deeper
     raise BadInput(
         f"The JSON is nested more than {DEEPEST_NESTING} levels deep.",
         fix="Flatten it.",
@@ -31,26 +39,22 @@ def check_plain(value: object) -> None:
     )
 
 
-def _inside(value: object) -> Iterable[object]:
-    if isinstance(value, str):
-        if not is_text(value):
-            raise BadInput(
-                "The request contains text that is not valid.",
-                fix="Send UTF-8 without NUL bytes.",
-                code="not_text",
-            )
-    elif isinstance(value, int):
-        if not -LARGEST_INTEGER <= value < LARGEST_INTEGER:
-            raise BadInput(
-                "A number in the request is too large.",
-                fix="Numbers may have at most 64 bits.",
-                code="too_large_number",
-            )
-    elif isinstance(value, dict):
-        return (*value.keys(), *value.values())
-    elif isinstance(value, (list, tuple)):
-        return value
-    return ()
+def _check_text(text: str) -> None:
+    if not is_text(text):
+        raise BadInput(
+            "The request contains text that is not valid.",
+            fix="Send UTF-8 without NUL bytes.",
+            code="not_text",
+        )
+
+
+def _check_number(number: int) -> None:
+    if not -LARGEST_INTEGER <= number < LARGEST_INTEGER:
+        raise BadInput(
+            "A number in the request is too large.",
+            fix="Numbers may have at most 64 bits.",
+            code="too_large_number",
+        )
 
 
 def json_object(what: str, text: str, *, example: str) -> dict[str, Any]:

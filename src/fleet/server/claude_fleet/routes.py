@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import msgspec
+from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -26,13 +27,13 @@ from fleet.server.http.routes import Answered
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from starlette.datastructures import QueryParams
     from starlette.requests import Request
 
     from fleet.domain.access import Actor
     from fleet.operations.catalogue import Request as OurRequest
 
 B = TypeVar("B")
+NO_QUERY = QueryParams()
 
 
 class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -168,6 +169,6 @@ def other_routes(
 
 async def heard(request: Request, actor: Actor, directory: str = "") -> SeedCall:
     body = {} if request.method == "GET" else object_of(await request.body())
-    query = request.query_params
+    query = request.query_params if request.scope["query_string"] else NO_QUERY
     check_plain((body, dict(query), dict(request.path_params)))
     return SeedCall(actor, request.path_params, query, body, directory)

@@ -15,8 +15,8 @@ from pathlib import Path
 VENDOR = Path(__file__).parent.parent / "src" / "fleet" / "web" / "vendor"
 LOCK = VENDOR / "lock.json"
 LANGUAGES = (
-    *("bash", "c", "css", "go", "ini", "java", "javascript", "json", "markdown", "python"),
-    *("ruby", "rust", "sql", "typescript", "xml", "yaml"),
+    *("bash", "c", "css", "go", "ini", "java", "javascript", "json", "python"),
+    *("rust", "sql", "typescript", "xml", "yaml"),
 )
 # What each file has. Its first lines are for the checker of types.
 BUNDLES = {

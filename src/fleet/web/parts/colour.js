@@ -5,7 +5,7 @@
 /** @type {Record<string, string>} */
 const LANGUAGES = {
   bash: "bash", c: "c", cc: "c", cpp: "c", h: "c", css: "css", go: "go", html: "xml", ini: "ini", java: "java", js: "javascript",
-  json: "json", jsx: "javascript", kt: "java", md: "markdown", mjs: "javascript", py: "python", pyi: "python", rb: "ruby", rs: "rust",
+  json: "json", jsx: "javascript", kt: "java", mjs: "javascript", py: "python", pyi: "python", rs: "rust",
   sh: "bash", sql: "sql", svg: "xml", toml: "ini", ts: "typescript", tsx: "typescript", xml: "xml", yaml: "yaml", yml: "yaml",
 };
 const LONGEST = 60_000; // characters that are looked at together

@@ -226,6 +226,7 @@ CALLS = {
     "gc --days many": (2, "'many' is not a number."),
     "eval": (2, "No nodes are declared here."),
     "discover --scan nowhere": (2, "'nowhere' is not a network."),
+    "discover --scan ''": (2, "'' is not a network."),
     "config get nothing": (2, "There is no setting 'nothing'."),
     "config unset nothing": (2, "There is no setting 'nothing'."),
     "config set coder=nothing": (2, "'nothing' is not a valid value."),

@@ -44,6 +44,7 @@ class RouteBinder:
             )
         self.check_agent(name, agent)
         self.check_model(name, agent, model)
+        self.check_lists(name, declared)
         route = RouteRule(
             name, agent, model, declared["needs"], **{each: declared[each] for each in CONDITIONS}
         )
@@ -55,6 +56,13 @@ class RouteBinder:
             )
         self.narrow(route)
         return route
+
+    def check_lists(self, name: str, declared: Mapping[str, Any]) -> None:
+        for each in ("labels", "words", "files"):
+            given = self.binder.merged.leaves["routes", name, each].origin.layer != "default"
+            if given and not declared[each]:
+                fix = "Name at least one, or leave it out."
+                self.binder.wrong(("routes", name, each), "is empty, so it would match any task.", fix)
 
     def check_agent(self, name: str, agent: str) -> None:
         known = (*self.agents, *CODERS, *self.binder.own)

@@ -54,6 +54,7 @@ def test_routes_are_kept_in_their_order_and_declare_the_nodes_that_they_need(wor
         ("{model: light, needs: [gpu]}", "no node that serves 'light' has the tags 'gpu'"),
         ("{agent: codex, needs: [gpu]}", "its model has none"),
         ("{model: light, longer_than: 9, shorter_than: 10}", "no text is longer than 9"),
+        ("{model: light, words: []}", "routes.r.words: is empty"),
         ("{model: light, label: x}", "Did you mean 'labels'"),
     ],
 )

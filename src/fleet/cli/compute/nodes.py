@@ -38,7 +38,7 @@ TIMEOUT = click.option(
     "--scan",
     is_flag=False,
     flag_value="anywhere",
-    default="",
+    default=None,
     metavar="[WHERE]",
     help="Look for other model servers; WHERE is tailscale, mdns, or a network (192.168.1.0/24).",
 )
@@ -53,7 +53,7 @@ TIMEOUT = click.option(
 def discover(  # its options
     write: bool,  # noqa: FBT001  # click passes by name
     verbose: bool,  # noqa: FBT001
-    scan: str,
+    scan: str | None,
     ports: tuple[int, ...],
     timeout: float,
     config: Path | None,
@@ -75,9 +75,9 @@ def discover(  # its options
     from fleet.operations.compute.nodes import node_row
 
     client = connect_here(config=config)
-    if ports and not scan:
+    if ports and scan is None:
         raise BadInput("--port needs --scan.", fix="fleet discover --scan NETWORK --port PORT")
-    if scan:
+    if scan is not None:
         from fleet.cli.compute.scan import scan_result
 
         return scan_result(client.app, scan, ports, write=write)

@@ -53,7 +53,10 @@ def _notes(row: WorktreeRow) -> tuple[str, ...]:
 @handle_argument
 @click.option("-m", "--message", required=True, help="The commit message.")
 def commit(*, handle: str, message: str, config: Path | None) -> Result:
-    """Commit all changes in the worktree of HANDLE; git hooks run."""
+    """Commit all changes in the worktree of HANDLE.
+
+    Git hooks run, unless agents are isolated: then a hook may be a file that an agent wrote.
+    """
     from fleet.operations.worktrees import CommitWorktree
 
     done = connect(config=config).call(CommitWorktree(message, handle))

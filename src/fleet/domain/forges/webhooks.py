@@ -59,7 +59,13 @@ def check(event: Labelled, *, people: Sequence[str], label: str, now: float) -> 
             fix="Add the name to the setting hooks.people.",
             code="not_allowed",
         )
-    if not abs(now - event.at) <= FRESH_SECONDS:
+    if event.at - now > FRESH_SECONDS:
+        raise Forbidden(
+            "The event is dated over 12 hours ahead of this server's clock.",
+            fix="Set the clock of the server or of the forge.",
+            code="stale_hook",
+        )
+    if not now - event.at <= FRESH_SECONDS:
         raise Forbidden(
             "The event is older than 12 hours.", fix="Take the label off and add it again.",
             code="stale_hook",

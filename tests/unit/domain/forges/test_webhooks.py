@@ -89,8 +89,15 @@ def test_who_and_which_label_are_allowed_by_name():
         assert caught.value.code == "not_allowed"
 
 
-@pytest.mark.parametrize("now", [AT + 13 * 3600, AT - 13 * 3600, float("nan")])
-def test_an_event_of_another_day_is_refused(now):
-    with pytest.raises(Forbidden) as caught:
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (AT + 13 * 3600, "older than 12 hours"),
+        (AT - 13 * 3600, "ahead of this server's clock"),
+        (float("nan"), "older than 12 hours"),
+    ],
+)
+def test_an_event_of_another_day_is_refused(now, words):
+    with pytest.raises(Forbidden, match=words) as caught:
         check(EVENT, people=["ada"], label="fleet", now=now)
     assert caught.value.code == "stale_hook"

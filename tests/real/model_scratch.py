@@ -12,7 +12,7 @@ from pathlib import Path
 from fleet.base import machine
 from fleet.testing.model_server import ModelServer, call
 from tests.real.programs import private_env, repository
-from tests.wait import until
+from tests.wait import LIMIT, until
 
 FLEET = Path(sys.executable).with_name("fleet")
 COMMIT = "git -c user.name=A -c user.email=a@example.invalid commit -qam Work"
@@ -98,7 +98,7 @@ class ModelScratch:
     def __call__(self, *words: str) -> str:
         ran = subprocess.run(
             [FLEET, *words],
-            cwd=self.repo, env=self.env, capture_output=True, text=True, timeout=90, check=False,
+            cwd=self.repo, env=self.env, capture_output=True, text=True, timeout=2 * LIMIT, check=False,
         )  # fmt: skip
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout

@@ -12,7 +12,7 @@ from fleet.adapters.tmux.tmux import Tmux
 from fleet.ports import ScreenState
 from tests.real.model_scratch import FLEET, ModelScratch
 from tests.real.terminal_world import at_home
-from tests.wait import until
+from tests.wait import LIMIT, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ class TerminalScratch(ModelScratch):
         try:
             subprocess.run(
                 [FLEET, "kill", "seat", "--force"],
-                cwd=self.repo, env=self.env, capture_output=True, timeout=60, check=False,
+                cwd=self.repo, env=self.env, capture_output=True, timeout=2 * LIMIT, check=False,
             )  # fmt: skip
         finally:
             self.tmux("kill-server", check=False)

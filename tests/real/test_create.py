@@ -7,6 +7,7 @@ import pytest
 from fleet.testing.model_server import Reply, Say, Wait, fail, say
 from tests.real.terminal_scratch import TerminalScratch
 from tests.real.terminal_world import STOP, YES, asking
+from tests.wait import LIMIT
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -91,10 +92,10 @@ def test_words_that_are_sent_while_it_starts_come_after_its_first_prompt(program
             "create", "seat", "--agent", "greeter", "--prompt", "At first."
         ) as created:
             scratch.until((run / "keeper.json").exists, why="its keeper")
-            said = scratch("prompt", "seat", "And then.", "--queue", "--wait", "60")
+            said = scratch("prompt", "seat", "And then.", "--queue", "--wait", f"{LIMIT:.0f}")
             assert said == "t-1 has read the message (m-1).\n"
             assert "And then." in (run / "transcript").read_text()
-            assert created.wait(60) == 0
+            assert created.wait(LIMIT) == 0
         scratch.server.until(lambda asked: "And then." in asked.said)
         first, later = (turn.said for turn in scratch.server.turns[:2])
         assert "At first." in first

@@ -40,6 +40,7 @@ LISTS = {
         "host.doctor",  # of one host
         "limit.list",
         "model.list",  # what is declared, or runs now
+        "setting.find",  # what matches best
     }
 }
 MANY = 250

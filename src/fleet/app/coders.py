@@ -90,6 +90,18 @@ def probe_programs(
     }
 
 
+def _forget_halves() -> None:
+    """Forget the parts of packages whose import failed, so that it can be tried again.
+
+    Python forgets such a package and keeps its parts, which the next import then does not set on it.
+    """
+    import sys
+
+    for name in sorted(sys.modules):
+        if name.partition(".")[0] not in sys.modules:
+            del sys.modules[name]
+
+
 def preload() -> None:
     """Load every module a long-lived process may need, so that an update mixes no versions."""
     from importlib import import_module
@@ -99,8 +111,13 @@ def preload() -> None:
 
     for module in walk_packages(fleet.__path__, "fleet."):
         if not f"{module.name}.".startswith(NOT_PRELOADED):
-            with suppress(ImportError):  # a driver that is not installed
+            try:
                 import_module(module.name)
+            except ImportError:
+                continue  # a driver that is not installed
+            except BaseException:  # such as: too many open files
+                _forget_halves()
+                raise
     from fleet.config.bind_coders import installed
 
     for name in installed():

@@ -62,6 +62,28 @@ def test_a_main_checkout_with_changes_is_not_touched(repo, place, root):
     assert "changes of its own" in refused(place, repo).message
 
 
+def test_a_branch_in_several_checkouts_does_not_move_away_below_one(repo, place, root, tmp_path):
+    """Git would update one of them, and show in the other that what landed was deleted."""
+    tip, second = commit(root, "work", other="committed\n"), tmp_path / "second"
+    git(repo, "worktree", "add", "--quiet", "--force", str(second), "main")
+    error = refused(place, repo)
+    assert f"{repo} and in {second}, and git can bring only one" in error.message
+    assert error.fix == f"Leave it in one: git -C {second} switch --detach"
+    branches, before = GitBranches(Repo.of(repo)), git(repo, "rev-parse", "main")
+    with pytest.raises(Refused, match="checked out in"):
+        branches.move("main", tip, before)
+    assert (git(repo, "rev-parse", "main"), git(second, "status", "--porcelain")) == (before, "")
+    git(second, "switch", "--quiet", "--detach")
+    assert merge(place, str(repo)).commit == tip
+
+
+def test_a_second_checkout_that_is_gone_is_in_nobodys_way(repo, place, root, tmp_path):
+    tip, second = commit(root, "work", other="committed\n"), tmp_path / "second"
+    git(repo, "worktree", "add", "--quiet", "--force", str(second), "main")
+    shutil.rmtree(second)
+    assert merge(place, str(repo)).commit == tip
+
+
 def test_a_checkout_whose_submodule_is_elsewhere_follows_and_the_submodule_stays(
     repo, place, root, tmp_path
 ):

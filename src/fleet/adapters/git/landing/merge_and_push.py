@@ -209,23 +209,42 @@ def refuse_dirty(checkout: Tree, onto: str) -> None:
 
 
 def checked_out(repo: Repo, branch: str) -> Tree | None:
-    """The directory where this branch is checked out; raise `Refused` when it does not exist."""
+    """The directory where this branch is checked out; raise `Refused` when it does not exist.
+
+    Likewise when there are several (`git worktree add --force`): git updates the files of one, and
+    the next commit in another would take back what landed.
+    """
+    roots = _roots_of(repo, branch)
+    trees = [tree for root in roots if (tree := Tree.at(root)) is not None]
+    if roots and not trees:
+        raise Refused(
+            f"{branch} is checked out in {roots[0]}, which does not exist.",
+            fix="git worktree prune, or bring it back.",
+        )
+    if len(trees) > 1:
+        several = " and in ".join(str(tree.root) for tree in trees)
+        raise Refused(
+            f"{branch} is checked out in {several}, and git can bring only one of them along.",
+            fix=f"Leave it in one: git -C {trees[-1].root} switch --detach",
+            code="checked_out_twice",
+        )
+    return trees[0] if trees else None
+
+
+def _roots_of(repo: Repo, branch: str) -> list[Path]:
+    """The directories where it is checked out, or where a rebase of it is under way."""
     listed = text_of(repo.git("worktree", "list", "--porcelain", "-z").raw)
+    roots = []
     for block in listed.split("\0\0"):
         facts = [line.partition(" ") for line in block.split("\0")]
         fields = {name: value for name, _, value in facts}
-        is_there = fields.get("branch") == f"refs/heads/{branch}"
-        if is_there or "detached" in fields:
+        if fields.get("branch") == f"refs/heads/{branch}":
+            roots.append(Path(fields["worktree"]))
+        elif "detached" in fields:
             tree = Tree.at(Path(fields["worktree"]))
-            if not is_there and not (tree and _rebases(tree, branch)):
-                continue
-            if tree is None:
-                raise Refused(
-                    f"{branch} is checked out in {fields['worktree']}, which does not exist.",
-                    fix="git worktree prune, or bring it back.",
-                )
-            return tree
-    return None
+            if tree is not None and _rebases(tree, branch):
+                roots.append(tree.root)
+    return roots
 
 
 def _rebases(tree: Tree, branch: str) -> bool:

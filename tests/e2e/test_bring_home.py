@@ -348,3 +348,36 @@ def test_a_command_that_is_typed_again_goes_on_with_the_same_wish(scratch, tmp_p
     away.rename(tmp_path / "far.git")
     assert "is already waiting to land" in scratch.fails("land", task, "--pr", "--now", status=1)
     assert f"{task} landed on origin/main" in scratch("land", task, "--push", "--now")
+
+
+def test_what_brought_nothing_or_came_without_fleet_says_why_it_is_not_undone(scratch):
+    idle, by_hand, task = scratch.add("Look"), made(scratch, "b.txt"), made(scratch)
+    scratch.work()
+    assert f"{idle} changed nothing" in scratch("land", idle, "--now")
+    said = scratch.fails("land", "undo", idle, status=1)
+    assert f"{idle} brought nothing to main, so there is nothing to undo." in said
+    scratch.git("merge", "-q", f"fleet/{by_hand}")
+    scratch.work()
+    said = scratch.fails("land", "undo", by_hand, status=1)
+    assert f"{by_hand} was merged without Fleet" in said
+    assert "git revert" in said
+    scratch("land", task, "--now")
+    scratch("land", "undo", task)
+    scratch.work()
+    (undone,) = [row["id"] for row in scratch.data("tasks", "--all") if "Undo" in row["title"]]
+    said = scratch.fails("land", undone, status=1)
+    assert f"{undone} has landed already" in said
+    assert f"fleet land undo {undone}" in said
+
+
+def test_work_in_a_bare_repository_lands_and_is_undone(scratch, tmp_path):
+    bare = tmp_path / "shop.git"
+    scratch.git("clone", "-q", "--bare", str(scratch.repo), str(bare))
+    scratch.repo = bare
+    task = made(scratch)
+    scratch.work()
+    assert f"{task} landed on main" in scratch("land", task, "--now")
+    assert scratch.git("show", "main:a.txt") == "1\n"
+    scratch("land", "undo", task)
+    scratch.work()
+    assert scratch.git("ls-tree", "--name-only", "main") == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.config.loader import Loaded, load
-from fleet.config.places import checkout_top, find_project, home, outside_git
+from fleet.config.places import checkout_top, find_project, home, in_repository, outside_git
 from fleet.config.settings import RunSettings, Settings, StoreSettings, WorkspaceSettings
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "checkout_top",
     "find_project",
     "home",
+    "in_repository",
     "load",
     "outside_git",
 ]

@@ -67,6 +67,12 @@ def checkout_top(cwd: Path) -> Path | None:
     return None
 
 
+def in_repository(cwd: Path) -> bool:
+    """Whether git can make worktrees for this directory: it is in a checkout, or a bare repository."""
+    bare = (cwd / "HEAD").is_file() and (cwd / "objects").is_dir() and (cwd / "refs").is_dir()
+    return bare or checkout_top(cwd) is not None
+
+
 def outside_git(cwd: Path | str) -> BadInput:
     """The refusal to let an agent work in a directory that has no worktrees, unasked."""
     return BadInput(

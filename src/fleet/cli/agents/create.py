@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fleet.cli.tasks.add import directory, read_text
 from fleet.cli.terminal.render import Result, Text
 from fleet.client.local import STUCK
-from fleet.config import checkout_top
+from fleet.config import checkout_top, in_repository
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput, Refused
 from fleet.domain.limits import check as limits
@@ -44,7 +44,7 @@ def wanted(
         )
     limits.check(Spec(branch=branch))
     cwd = directory(None)
-    if checkout_top(cwd) is None and not (cwd / "HEAD").is_file():  # a bare one has no checkout
+    if not in_repository(cwd):
         raise BadInput(
             f"{cwd} is not in a git repository.",
             fix="git init, and commit; or queue a task that works in it: fleet add --in-place",

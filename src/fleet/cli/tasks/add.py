@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fleet.cli.terminal.measure import fit
 from fleet.client import here
-from fleet.config import checkout_top, outside_git
+from fleet.config import in_repository, outside_git
 from fleet.domain.data import NamedTuple
 from fleet.domain.errors import BadInput
 from fleet.domain.task import Budget, Limits, Spec
@@ -110,7 +110,7 @@ def where_of(client: Client, named: str | None, *, in_place: bool) -> TaskPlace:
     else:
         cwd = directory(named)
         project = client.project or str(cwd)
-    if not in_place and checkout_top(cwd) is None:
+    if not in_place and not in_repository(cwd):
         raise outside_git(cwd)
     return TaskPlace(cwd, project, in_place)
 

@@ -293,11 +293,15 @@ def _check_not_there(context: Context, task: Task, repository: str, remote: str,
     if not task.tally.landed:
         return
     if remote or not onto or _is_there(context, repository, onto, task.tally.landed, task):
-        raise Refused(
-            f"{task.id} has landed already ({task.tally.landed[:12]}).",
-            fix=f"To take it out again: fleet land undo {task.id}",
-            code="landed",
-        )
+        raise _landed_already(task)
+
+
+def _landed_already(task: Task) -> Refused:
+    return Refused(
+        f"{task.id} has landed already ({task.tally.landed[:12]}).",
+        fix=f"To take it out again: fleet land undo {task.id}",
+        code="landed",
+    )
 
 
 def _is_there(context: Context, repository: str, onto: str, commit: str, task: Task) -> bool:
@@ -349,6 +353,8 @@ def _where(context: Context, task: Task) -> tuple[str, str, str]:
     """The repository, the task's own branch, and the one that it started from."""
     runs = reversed(context.store.runs(task.id))
     workspace = next((run.workspace for run in runs if run.workspace), None)
+    if workspace is None and task.tally.landed:  # it undid another one, which needs no agent
+        raise _landed_already(task)
     if workspace is None or not workspace.branch:
         raise Refused(
             f"{task.id} has no branch of its own, so there is nothing to land.",
@@ -580,14 +586,10 @@ and commit."""
 
 def undo(context: Context, request: UndoLanding) -> LandingRow:
     """Where nothing conflicts, git makes the commit; a person or an agent is needed only otherwise."""
+    _check_not_by_hand(context, request.landing)
     landing = the_landing(context, request.landing)
     work = the_task(context, landing.task, Permission.MERGE)
-    if landing.state is not LandingState.LANDED or not landing.evidence.before:
-        raise Refused(
-            f"{landing.id} is {landing.state}: there is nothing to undo.",
-            fix=f"fleet land show {landing.id}",
-            code="not_landed",
-        )
+    _check_brought_something(landing)
     _check_not_undone(context, landing)
     _check_still_there(context, landing, work)
     commit = _reverted(context, landing, work)
@@ -609,6 +611,29 @@ def undo(context: Context, request: UndoLanding) -> LandingRow:
     changes: list[Change] = [Put(replace(task, state=state, tally=tally)), Put(new), Put(undone)]
     context.commit(changes, added, queued)
     return _row(context, new)
+
+
+def _check_not_by_hand(context: Context, name: str) -> None:
+    """Raise for a task that a person merged: of what came with it Fleet has written nothing down."""
+    task = None if name.strip().startswith("l-") else the_task(context, name, Permission.READ)
+    if task is None or not task.tally.landed:
+        return
+    if not context.store.landings(LandingQuery(task=task.id, limit=1)):
+        raise Refused(
+            f"{task.id} was merged without Fleet, so Fleet does not know what came with it.",
+            fix="Take it out by hand as well, with git revert.",
+            code="not_landed",
+        )
+
+
+def _check_brought_something(landing: Landing) -> None:
+    why, before = "", landing.evidence.before
+    if landing.state is not LandingState.LANDED or not before:
+        why = f"{landing.id} is {landing.state}: there is nothing to undo."
+    elif before == landing.commit:
+        why = f"{landing.task} brought nothing to {landing.onto}, so there is nothing to undo."
+    if why:
+        raise Refused(why, fix=f"fleet land show {landing.id}", code="not_landed")
 
 
 def _check_not_undone(context: Context, landing: Landing) -> None:

@@ -19,6 +19,7 @@ HISTORY_SECONDS = 60.0  # for git to read the commits of all names
 class Commit(NamedTuple):
     parents: tuple[str, ...]
     subject: str
+    tree: str
 
 
 class History:
@@ -39,21 +40,30 @@ class History:
         """Empty: there is none of this name."""
         return self._ids.get(name, "")
 
+    def tree(self, commit: str) -> str:
+        """Empty: it was not read."""
+        known = self._commits.get(commit)
+        return known.tree if known else ""
+
     def is_ancestor(self, ancestor: str, of: str) -> bool:
         return ancestor == of or ancestor not in self._commits or ancestor in self._of(of)
 
     def merge_base(self, one: str, other: str) -> str:
         """Empty: they have nothing in common. Of several, the one that git takes."""
+        bases = self.merge_bases(one, other)
+        if len(bases) == 1:
+            return bases[0]
+        return self._repo.git("merge-base", one, other, check=False).out.strip()
+
+    def merge_bases(self, one: str, other: str) -> list[str]:
+        """All of them, as far as they were read; a commit that the other one has is the only one."""
         if self.is_ancestor(one, other):
-            return one
+            return [one]
         if self.is_ancestor(other, one):
-            return other
+            return [other]
         common = self._of(one) & self._of(other)
         newer = {parent for commit in common for parent in self._commits[commit].parents}
-        best = common - newer
-        if len(best) == 1:
-            return best.pop()
-        return self._repo.git("merge-base", one, other, check=False).out.strip()
+        return list(common - newer)
 
     def first_parents(self, head: str, others: Iterable[str]) -> list[Commit]:
         """The commits on the first-parent line that none of the others has, oldest first."""
@@ -93,9 +103,9 @@ def _read(repo: Repo, heads: Sequence[str]) -> dict[str, Commit]:
         return {}
     common = repo.git("merge-base", "--octopus", *heads, check=False).out.split()
     lines = "".join(f"{name}\n" for name in [*heads, *(f"^{name}^@" for name in common)])
-    words = ("log", "--stdin", "--no-show-signature", "--format=%H%x00%P%x00%s")
+    words = ("log", "--stdin", "--no-show-signature", "--format=%H%x00%P%x00%T%x00%s")
     done = run_git(repo.top, *words, stdin=lines.encode(), timeout=HISTORY_SECONDS)
     if done.status:
         raise Unavailable(f"git could not read the history: {done.words}", fix="Try again.")
     rows = (line.split("\0") for line in text_of(done.raw).split("\n") if line)
-    return {name: Commit(tuple(parents.split()), subject) for name, parents, subject in rows}
+    return {name: Commit(tuple(parents.split()), text, tree) for name, parents, tree, text in rows}

@@ -7,7 +7,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.adapters.git.diff.forecast import forecast
+from fleet.adapters.git.diff.apart import conflicting
+from fleet.adapters.git.diff.forecast import forecast, unknown
 from fleet.adapters.git.diff.history import History, object_ids
 from fleet.adapters.git.diff.span import WantedDiff, needed, start_in
 from fleet.adapters.git.repo import DIFF_SECONDS, QUIET, Repo, run_git
@@ -51,18 +52,18 @@ def outlook(repository: str, works: Sequence[Finished]) -> dict[str, Outlook | N
     pairs = {task: (heads[f" {work.onto}"], heads[task]) for task, work in away.items()}
     clashes = _in_common(away.values(), sizes)
     between = {pair: (heads[pair[0]], heads[pair[1]]) for pair in clashes}
-    conflicts = forecast(repo, [*pairs.values(), *between.values()])
+    conflicts = _forecast(repo, history, [*pairs.values(), *between.values()])
     rivals: dict[str, list[str]] = {task: [] for task in away}
     for (one, other), pair in between.items():
         if conflicts.get(pair):
             rivals[one].append(other)
             rivals[other].append(one)
-    trees = _trees(repo, list(away), heads)
+    trees = _trees(repo, history, [heads[task] for task in away])
     lost = {w.task: None for w in works if heads.get(w.task) and not heads.get(f" {w.onto}")}
     return lost | {
         task: Outlook(
             len(sizes[task].files), sizes[task].added, sizes[task].removed,
-            conflicts.get(pairs[task], ()), tuple(rivals[task]), trees.get(task, ""),
+            conflicts.get(pairs[task], ()), tuple(rivals[task]), trees[heads[task]],
         )
         for task in away
     }  # fmt: skip
@@ -72,12 +73,12 @@ def compare(repo: Repo, before: str, tips: Mapping[str, str]) -> dict[str, Fit]:
     """How much each changed since it departed from `before`, and which others it conflicts with."""
     history = History(repo, [before, *tips.values()])
     bases = [history.merge_base(before, tip) for tip in tips.values()]
-    trees = object_ids(repo, [f"{name or 'none'}^{{tree}}" for name in (*bases, *tips.values())])
-    spans = zip(tips, trees[: len(tips)], trees[len(tips) :], strict=True)
+    trees = _trees(repo, history, [*bases, *tips.values()])
+    spans = ((name, trees[base], trees[tips[name]]) for name, base in zip(tips, bases, strict=True))
     none = OwnChange(frozenset(), 0, 0)
     sizes = dict.fromkeys(tips, none) | dict(_measured(repo, [s for s in spans if s[1] and s[2]]))
     common = [p for p in combinations(tips, 2) if sizes[p[0]].files & sizes[p[1]].files]
-    conflicts = forecast(repo, [(tips[one], tips[other]) for one, other in common])
+    conflicts = _forecast(repo, history, [(tips[one], tips[other]) for one, other in common])
     rivals: dict[str, list[str]] = {name: [] for name in tips}
     for one, other in common:
         if conflicts[tips[one], tips[other]]:
@@ -105,9 +106,19 @@ def _heads(repo: Repo, history: History, works: Sequence[Finished]) -> dict[str,
     return heads
 
 
-def _trees(repo: Repo, tasks: Sequence[str], heads: dict[str, str]) -> dict[str, str]:
-    ids = object_ids(repo, [f"{heads[task]}^{{tree}}" for task in tasks])
-    return dict(zip(tasks, ids, strict=False))
+def _forecast(repo: Repo, history: History, pairs: Sequence[Pair]) -> dict[Pair, tuple[str, ...]]:
+    """Most branches changed other files than their target since: only the others are tried."""
+    fresh = unknown(pairs)
+    return forecast(repo, pairs, set(fresh).difference(conflicting(repo, history, fresh)))
+
+
+def _trees(repo: Repo, history: History, commits: Iterable[str]) -> dict[str, str]:
+    """By commit, or tree, its tree; empty: there is none. Most were read with the history."""
+    trees = {commit: history.tree(commit) for commit in commits}
+    if missing := [commit for commit, tree in trees.items() if not tree]:
+        ids = object_ids(repo, [f"{commit or 'none'}^{{tree}}" for commit in missing])
+        trees.update(zip(missing, ids, strict=True))
+    return trees
 
 
 def _sizes(
@@ -117,10 +128,10 @@ def _sizes(
         _SIZES.clear()
     keys = {work.task: (work.task, heads[work.task], heads[f" {work.onto}"]) for work in works}
     fresh = [work for work in works if keys[work.task] not in _SIZES]
-    starts = [_start(repo, history, work, heads[work.task]) for work in fresh]
-    trees = object_ids(repo, [f"{start}^{{tree}}" for start in starts])
-    ends = _trees(repo, [work.task for work in fresh], heads)
-    spans = [(work.task, tree, ends[work.task]) for work, tree in zip(fresh, trees, strict=False)]
+    starts = {w.task: _start(repo, history, w, heads[w.task]) for w in fresh}
+    ends = {work.task: heads[work.task] for work in fresh}
+    trees = _trees(repo, history, [*starts.values(), *ends.values()])
+    spans = [(task, trees[start], trees[ends[task]]) for task, start in starts.items()]
     for task, size in _measured(repo, [span for span in spans if span[1] and span[2]]):
         _SIZES[keys[task]] = size
     none = OwnChange(frozenset(), 0, 0)

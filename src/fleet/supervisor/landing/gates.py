@@ -56,6 +56,7 @@ class CandidateGate:
         self.result = result
         self._house: GateWorktrees = more.gate_worktrees(project)
         self._job: Job | None = None
+        self._order: Launch | None = None
         self._stopped = False
         self._late = False
         self._began: float | None = None
@@ -110,6 +111,12 @@ class CandidateGate:
         return None
 
     def _launch(self, commit: str) -> None:
+        """Until its keeper has begun. The worktree is prepared once: then the gate may be at work there."""
+        if self._order is None:
+            self._order = self._prepare(commit)
+        self._parts.launcher.launch(self.name, self._order)
+
+    def _prepare(self, commit: str) -> Launch:
         path = self._house.prepare(self.name, commit)
         argv = ("sh", "-c", 'exec 2>&1; eval "$1"', "sh", self._command)
         env = {
@@ -117,7 +124,7 @@ class CandidateGate:
             "FLEET_WORKSPACE": (root := self._house.busy().get(self.name, str(path))),
             "FLEET_JUNIT_XML": f"{root}/{JUNIT}",
         }
-        self._parts.launcher.launch(self.name, Launch(argv, str(path), env))
+        return Launch(argv, str(path), env)
 
     def _stop_if_late(self, began: float | None, limit: float) -> None:
         now = self._parts.clock.since_boot()

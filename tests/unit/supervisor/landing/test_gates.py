@@ -10,6 +10,7 @@ import pytest
 
 from fleet.domain.errors import Unavailable
 from fleet.domain.landing.landing import GateResult
+from fleet.ports import Look, Presence
 from fleet.supervisor.landing.gates import MOST_LOST, Gates
 from fleet.testing.clock import FakeClock
 from fleet.testing.fakes import FakeMachine, InlineJobs
@@ -27,9 +28,11 @@ class OneWorktree:
 
     def __init__(self) -> None:
         self._gate = ""
+        self.prepared = 0
 
     def prepare(self, name: str, commit: str) -> Path:
         del commit
+        self.prepared += 1
         self._gate = name
         return Path("/gates/1")
 
@@ -55,11 +58,24 @@ class BusyStore(MemoryStore):
         return super().commit(changes, events)
 
 
+class SlowMachine(FakeMachine):
+    """Its keepers take a while to begin, as they do on a busy machine."""
+
+    slow = 0  # looks at which a keeper has not begun yet
+
+    def look(self, run_id: str) -> Look:
+        look = super().look(run_id)
+        if self.slow and look.presence is Presence.ALIVE:
+            self.slow -= 1
+            return Look(Presence.NEVER)
+        return look
+
+
 class GateHouse:
     def __init__(self) -> None:
         clock = FakeClock()
         self.store = BusyStore(clock)
-        self.machine = FakeMachine(clock, lambda _run, _process: None)
+        self.machine = SlowMachine(clock, lambda _run, _process: None)
         self.worktree = OneWorktree()
         parts: Any = SimpleNamespace(
             store=self.store, launcher=self.machine, transcripts=self.machine, clock=clock,
@@ -103,6 +119,18 @@ def test_the_tests_of_a_gate_are_kept_though_the_store_was_busy_when_it_ended(ho
     assert [result.passed for result in gates.step(60.0)] == [1]
     assert house.kept.tests == {"c::one": "passed"}
     assert house.worktree.busy() == {}
+
+
+def test_the_worktree_of_a_gate_is_prepared_once_though_its_keeper_begins_late(house):
+    """Preparing cleans it: that would take the report of a gate that was faster, or break its build."""
+    house.machine.slow = 4
+    gates = begun(house.gates())
+    for _ in range(8):
+        gates.step(60.0)
+    assert house.worktree.prepared == 1
+    house.end(0)
+    gates.step(60.0)
+    assert (house.kept.passed, house.kept.tests) == (1, {"c::one": "passed"})
 
 
 def test_a_gate_whose_worktree_was_freed_before_its_report_was_read_runs_again(house):

@@ -446,6 +446,23 @@ def test_a_branch_that_somebody_moved_is_not_moved_from_under_them(repo, place, 
     assert git(repo, "rev-parse", "main") == mine
 
 
+@pytest.mark.parametrize("checked_out", [True, False])
+def test_what_a_person_took_out_of_a_branch_does_not_come_back_with_what_was_built_on_it(
+    repo, place, root, checked_out
+):
+    """Git would go forward from there, to a commit that has it."""
+    first = git(repo, "rev-parse", "main")
+    before = commit(repo, "a mistake", mine="1\n")
+    git(root, "merge", "--quiet", "--ff-only", "main")
+    tip = commit(root, "work", other="3\n")
+    git(repo, "reset", "--quiet", "--hard", first)
+    if not checked_out:
+        git(repo, "checkout", "--quiet", "--detach")
+    with pytest.raises(Conflict, match="has moved"):
+        GitBranches(Repo.of(repo)).move("main", tip, before)
+    assert git(repo, "rev-parse", "main") == first
+
+
 class BranchesBesideAPerson(GitBranches):
     """A person commits to the branch just after it was looked at."""
 

@@ -388,7 +388,11 @@ def test_a_commit_whose_files_no_gate_has_tested_stops_the_queue(supervised):
     supervised.start()
     until(lambda: "not those that were tested" in supervised.said(), why=supervised.said)
     assert git(supervised.repo, "rev-parse", "HEAD") == before
-    assert "stopped" in supervised.type("land", "trains", "--json").stdout
+    (row,) = json.loads(supervised.type("land", "trains", "--json").stdout)["data"]
+    assert "not those that were tested" in row["stopped"]
+    (train,) = supervised.store.trains().values()
+    assert train.stopped
+    assert not supervised.task(task).tally.landed
     supervised.type("land", "resume")
     landed(supervised, task)
 

@@ -381,3 +381,59 @@ def test_work_in_a_bare_repository_lands_and_is_undone(scratch, tmp_path):
     scratch("land", "undo", task)
     scratch.work()
     assert scratch.git("ls-tree", "--name-only", "main") == ""
+
+
+def test_the_summary_says_who_won_a_race_and_no_loser_is_to_land(scratch):
+    lines = "run sh -c 'seq ${FLEET_TASK_ID#t-} > a.txt'"  # the later one writes more lines
+    scratch("best", "2", lines, "--test", "true", "--judge", "none")
+    said = scratch.work()
+    assert "t-2 is the best of t-1: " in said
+    rows = rows_of(said)
+    assert rows["t-2"][1] == "done"
+    assert (rows["t-3"][1], rows["t-3"][3]) == ("beaten", "fleet pick t-1")
+    assert "t-2 was picked instead." in rows["t-3"][2]
+    assert "Land it: fleet land t-2" in scratch.type("pick", "t-1").stderr
+    scratch("land", "t-2", "--now")
+    said = scratch.type("pick", "t-1").stderr
+    assert "t-2 is the best." in said
+    assert "Land it" not in said
+
+
+def test_a_tie_is_said_when_the_run_ends_and_is_over_once_one_has_landed(scratch):
+    scratch("best", "2", "write a.txt 1", "--test", "true", "--judge", "none")
+    said = scratch.work()
+    assert re.search("t-1 needs your choice: t-2, t-3 are equal .*→ fleet pick t-1\n", said)
+    assert "Pick one: fleet pick t-1 TASK" in scratch.type("pick", "t-1").stderr
+    scratch("land", "t-3", "--now")
+    said = scratch.type("pick", "t-1").stderr
+    assert "t-3 has landed." in said
+    assert "Pick one" not in said
+
+
+def test_what_is_typed_wrongly_changes_nothing(scratch):
+    first, second = made(scratch), made(scratch, "b.txt")
+    scratch.work()
+    scratch("land", first, "--now")
+    scratch("land", second)
+    before = (scratch.facts(), scratch.git("for-each-ref"))
+    for words, said in (
+        (("land", "undo", first, "--agent", "nobody"), "There is no agent 'nobody'."),
+        (("land", "move", second, "--before", second), "l-2 cannot be moved before itself."),
+        (("best", "2", "x", "--test", "true", "--onto", "nope"), "There is no branch 'nope'"),
+        (("pick", "--test", "true"), "Name the batch that is to be compared."),
+        (("pick", "", "", "--now"), "Name the batch that is to be compared."),
+    ):
+        assert said in scratch.fails(*words, status=2)
+    merge = scratch.fails("merge", first, status=1)
+    assert f"fleet land undo {first}" in merge
+    assert (scratch.facts(), scratch.git("for-each-ref")) == before
+
+
+def test_who_follows_a_landing_is_told_when_no_supervisor_runs(scratch):
+    task = made(scratch)
+    scratch.work()
+    scratch("land", task)
+    following = scratch.start("land", "show", task, "--follow")
+    assert "No supervisor is running, so nothing lands." in following.stderr.readline()
+    scratch("land", "drop", task)
+    assert following.wait(LIMIT) == 0

@@ -154,7 +154,8 @@ def merge(context: Context, request: MergeWorktree) -> MergeRow:
         if not task.tally.landed:
             raise
         landed = f"{task.id} has landed already ({task.tally.landed[:12]})."
-        raise Refused(landed, code="landed") from error
+        undo = f"To take it out again: fleet land undo {task.id}"
+        raise Refused(landed, fix=undo, code="landed") from error
     if not done.nothing:
         data = {"branch": done.branch, "onto": done.onto, "commit": done.commit}
         event = context.event(Kind.WORKTREE_MERGED, task.id, **data, force=force)

@@ -139,6 +139,7 @@ def run(
             hooks.forget("loop")
             bugs = 0
             if once and is_told and supervisor.idle and hooks.idle():
+                _tell_events(store, seen, hooks)  # of what was done after the last ones were told
                 _leave(supervisor.left(), hooks)
                 return
             rounds.news = moved or seen != before

@@ -141,9 +141,12 @@ def pick(
     BATCH is the task that `fleet best`, `fleet fanout` or `fleet multi` made. Without --test and
     TASK, this shows how it stands, and why; without BATCH, the newest batches.
     """
-    from fleet.operations.landing.race import PickBest, ShowRace
+    from fleet.operations.landing.race import PickBest, RaceRules, ShowRace
 
     client = connect(config=config)
+    rules = _rules(given)
+    if not batch and (rules != RaceRules() or now or verdicts):
+        raise BadInput("Name the batch that is to be compared.", fix="`fleet pick` lists batches.")
     if not batch:
         return _newest(client)
     if winner and given["test"]:
@@ -151,7 +154,6 @@ def pick(
             "--test and TASK cannot be used together: --test finds the best task, TASK names it.",
             fix="Give one of them.",
         )
-    rules = _rules(given)
     if winner or given["test"]:
         row = client.call(PickBest(batch, winner, rules))
     else:
@@ -197,10 +199,13 @@ def _status(row: RaceRow, *, now: bool) -> int:
 
 
 def _sentence(row: RaceRow) -> str:
+    landed = next((c.task for c in row.contenders if c.status.startswith("landed")), "")
     match row.state:
         case "picked":
-            step = "" if row.land else f" Land it: fleet land {row.winner}"
+            step = "" if row.land or landed else f" Land it: fleet land {row.winner}"
             return f"{row.winner} is the best. {row.why}{step}"
+        case "asks" if landed:
+            return f"{row.why} {landed} has landed."
         case "asks":
             return f"{row.why} Pick one: fleet pick {row.batch} TASK"
         case "nobody":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fleet.cli.terminal.completion import complete_landed, complete_landings, complete_tasks_to_land
-from fleet.cli.terminal.connect import connect, unsupervised
+from fleet.cli.terminal.connect import connect, say_warnings, unsupervised
 from fleet.cli.terminal.frame import FleetGroup
 from fleet.cli.terminal.human import counted
 from fleet.cli.terminal.view import Column, ItemStream, Pairs, Result, Table, Text
@@ -294,6 +294,8 @@ def show(*, landing: str, follow: bool, config: Path | None) -> Result:
     client = connect(config=config)
     row = client.call(ShowLanding(landing))
     if follow:
+        if row.state == "queued":
+            say_warnings(unsupervised(client, "nothing lands"))
         return Result("line", _output(client, row), ItemStream(lambda line: line["text"]))
     pairs = [
         ("landing", row.id), ("task", f"{row.task}  {row.title}"), ("state", _state(row)),

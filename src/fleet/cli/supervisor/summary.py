@@ -33,13 +33,20 @@ if TYPE_CHECKING:
 
 MAX_COUNTED = 200  # tasks of a kind that are read
 MOST_SHOWN = 8  # of a kind; the next line counts the others
-STYLES: dict[str, Style] = {"landed": "green", "done": "green", "failed": "red", "left": "dim"}
+STYLES: dict[str, Style] = {
+    "landed": "green",
+    "done": "green",
+    "failed": "red",
+    "left": "dim",
+    "beaten": "dim",
+}
 LISTS = {  # where the others are
     "landed": "fleet tasks --status landed",
     "landing": "fleet land list",
     "held": "fleet land list",
     "done": "fleet tasks --status done",
     "uncommitted": "fleet tasks --status done",
+    "beaten": "fleet pick",
     "failed": "fleet tasks --status failed",
     "review": "fleet tasks --status review",
     "asks": "fleet questions",
@@ -131,6 +138,9 @@ def _done(task: Task, store: Store) -> SummaryRow | None:
     if task.tally.landed:
         about = f"{task.title} ({task.tally.landed[:7]})"
         return SummaryRow(task.id, "landed", about, f"fleet show {task.id}")
+    if task.tally.beaten:
+        about = f"{task.title}: {task.tally.beaten} was picked instead."
+        return SummaryRow(task.id, "beaten", about, f"fleet pick {task.parent}")
     if not task.tally.landing:
         run = store.run(task.run_id)
         is_empty = changed_nothing(run) and not task.uncommitted

@@ -178,7 +178,7 @@ def _changes(contender: Contender) -> Changes:
 
 STEPS: tuple[tuple[str, Callable[[Contender], int]], ...] = (
     ("It fails {mine} of the others' tests; {best} fails {least}.", _failed_cross),
-    ("It changes {mine} existing test files; {best} changes {least}.",
+    ("It changes {mine} of the test files that were there; {best} changes {least}.",
      lambda c: len(_changes(c).changed_tests)),
     ("It changes {mine} lines; {best} changes {least}.", lambda c: _changes(c).lines),
     ("It changes {mine} files; {best} changes {least}.", lambda c: _changes(c).files),

@@ -592,8 +592,9 @@ def undo(context: Context, request: UndoLanding) -> LandingRow:
     _check_brought_something(landing)
     _check_not_undone(context, landing)
     _check_still_there(context, landing, work)
+    task = _undo_task(context, request, landing, work)  # first: it may be refused
     commit = _reverted(context, landing, work)
-    task = _undo_task(context, request, landing, work, commit)
+    task = replace(task, spec=replace(task.spec, base=commit or landing.onto))
     wish = LandingWish(context.actor.name, remote=landing.wish.remote)
     point = Checkpoint(commit=commit)
     ready = replace(task, tally=replace(task.tally, checkpoint=point))
@@ -695,16 +696,14 @@ def _reverted(context: Context, landing: Landing, work: Task) -> str:
         return ""
 
 
-def _undo_task(
-    context: Context, request: UndoLanding, landing: Landing, work: Task, commit: str
-) -> Task:
+def _undo_task(context: Context, request: UndoLanding, landing: Landing, work: Task) -> Task:
     prompt = UNDO.format(
         task=work.id, title=work.title, onto=landing.onto, commit=landing.commit,
         before=landing.evidence.before,
     )  # fmt: skip
     agent, coder, model = (request.agent, "", "") if request.agent else _who_did(context, work)
     spec = Spec(
-        agent=agent, coder=coder, model=model, cwd=work.spec.cwd, base=commit or landing.onto,
+        agent=agent, coder=coder, model=model, cwd=work.spec.cwd, base=landing.onto,
         gate=work.spec.gate, labels=(UNDO_LABEL,),
     )  # fmt: skip
     wanted = AddTask(
@@ -740,6 +739,11 @@ def move(context: Context, request: MoveLanding) -> LandingRow:
         target = request.before.strip()
         team = team_in_view(context)
         seen = (n for n, one in enumerate(others) if team in {"", one.team})
+        if target in {landing.id, landing.task}:
+            raise Mismatch(
+                f"{landing.id} cannot be moved before itself.",
+                fix=f"To the front: fleet land move {landing.id}",
+            )
         where = next((n for n in seen if target in {others[n].id, others[n].task}), -1)
         if where < 0:
             raise NotFound(

@@ -5,6 +5,7 @@ The supervisor tests the contenders and picks; see `fleet.supervisor.landing.rac
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -208,6 +209,7 @@ def start(context: Context, request: StartRace) -> RaceRow:
     rules = _with_judge(context, project, rules, entrants)
     title = " ".join(request.prompt.split())
     drafts = [_draft(context, request, spec, title) for spec in entrants]
+    _check_onto(context, rules, drafts[0])
     above = AddTask(
         f"Best of {request.count}: {title}"[:MOST_TITLE], "", project,
         Spec(cwd=request.spec.cwd), join=Join.ANY, team=request.team,
@@ -247,6 +249,14 @@ def _check_rules(context: Context, project: str, rules: RaceRules) -> None:
             "No command to test the solutions is set.",
             fix="Give --test COMMAND, or set run.gate.",
         )
+
+
+def _check_onto(context: Context, rules: RaceRules, task: Task) -> None:
+    """Raise where there is no such branch; a remote's is asked for when the winner lands."""
+    if rules.onto and not context.world(task.project).settings.land.push:
+        with suppress(Unavailable):  # the repository is on another machine
+            repository, _ = context.trees().origin(task)
+            context.trees().check_branch(repository, rules.onto)
 
 
 def _entrant(request: StartRace, number: int) -> Spec:
@@ -321,6 +331,7 @@ def pick(context: Context, request: PickBest) -> RaceRow:
             f"{batch.id} is not a batch of tasks.", fix="`fleet tasks --tree` shows which are."
         )
     entry = context.store.entry(EntryKind.RACE, batch.team, batch.id)
+    _check_onto(context, request.rules, tasks[0])
     if request.winner:
         return _by_hand(context, request, batch, tasks, entry)
     if len(tasks) > MAX_CONTENDERS:
@@ -592,7 +603,8 @@ def _verdicts(result: ContenderResult, proofs: dict[str, GateResult]) -> tuple[V
 OPERATIONS = (
     Operation(
         "race.start", StartRace, Permission.ADD, start,
-        "Have several agents do the same work, and pick the best.", idempotent=False,
+        "Have several agents do the same work, and pick the best.", outside=True,
+        idempotent=False,
     ),
     Operation(
         "race.pick", PickBest, Permission.ASSIGN, pick,

@@ -52,7 +52,10 @@ def contender(name: str, **given) -> Contender:
         ({"outside": ("a", "b", "c", "d")}, "not to touch: a, b, c and 1 more"),
         ({"secrets": ("a.env",)}, "It adds what looks like a secret: a.env"),
         ({"cross": {"t-1": False}}, "It fails 1 of the others' tests; t-1 fails 0."),
-        ({"changed_tests": ("tests/x",)}, "It changes 1 existing test files; t-1 changes 0."),
+        (
+            {"changed_tests": ("tests/x",)},
+            "It changes 1 of the test files that were there; t-1 changes 0.",
+        ),
         ({"lines": 11}, "It changes 11 lines; t-1 changes 10."),
         ({"files": 2}, "It changes 2 files; t-1 changes 1."),
         ({"cost": 3 * CENT}, "It cost 3 cents; t-1 cost 0."),

@@ -28,8 +28,8 @@ def conflicting(repo: Repo, history: History, pairs: Iterable[Pair]) -> list[Pai
     """The pairs whose merge may conflict; all of them where git cannot tell."""
     wanted = list(pairs)
     spans = {pair: _spans(history, pair) for pair in wanted}
-    asked = dict.fromkeys(span for both in spans.values() for span in both or ())
-    sides = _read(repo, list(asked))
+    unread = dict.fromkeys(span for both in spans.values() for span in both or ())
+    sides = _read(repo, list(unread))
     return [pair for pair in wanted if _may(spans[pair], sides)]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fleet.domain.landing.landing import Move, result_id
+from fleet.domain.run import Host
 from fleet.ports import LandingQuery, Put
 from tests.contract.checkouts import git
 from tests.wait import until
@@ -187,6 +188,26 @@ def test_a_landing_goes_on_after_the_supervisor_was_killed_while_its_gate_ran(su
     land(supervised, two)
     landed(supervised, two)
     assert git(supervised.repo, "fsck", "--no-dangling") == ""
+
+
+def test_another_hosts_queue_is_left_alone_until_its_lease_is_over(supervised):
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task)
+    supervised.end(signal.SIGTERM)
+    land(supervised, task)
+    (train,) = supervised.store.trains().values()
+    lease = supervised.store.now() + 600_000_000
+    other = Host("other", 0, "other", "holder", "", lease)
+    supervised.store.commit([Put(other), Put(replace(train, host="other"))], [])
+    supervised.type("run", "--once")
+    (train,) = supervised.store.trains().values()
+    assert (supervised.task(task).tally.landed, train.host) == ("", "other")
+    over = replace(supervised.store.hosts()["other"], lease_until=1)
+    supervised.store.commit([Put(over)], [])
+    supervised.type("run", "--once")
+    (train,) = supervised.store.trains().values()
+    assert supervised.task(task).tally.landed
+    assert train.host not in {"", "other"}  # from now on, the other host cannot write it
 
 
 def test_a_gate_whose_keeper_vanished_is_run_again(supervised):

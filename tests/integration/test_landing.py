@@ -190,6 +190,29 @@ def test_a_landing_goes_on_after_the_supervisor_was_killed_while_its_gate_ran(su
     assert git(supervised.repo, "fsck", "--no-dangling") == ""
 
 
+def test_a_move_that_was_carried_out_before_a_kill_is_written_down_though_the_branch_is_paused(
+    supervised,
+):
+    task = supervised.add("write a.txt x", "commit A")
+    done(supervised, task)
+    supervised.end(signal.SIGTERM)
+    land(supervised, task)
+    (train,) = supervised.store.trains().values()
+    before, tip = git(supervised.repo, "rev-parse", "HEAD"), supervised.task(task).tally.checkpoint
+    move = Move(before, tip.commit, (train_member(supervised),), (tip.commit,), "", "It passed.")
+    supervised.store.commit([Put(replace(train, move=move, paused="ada"))], [])
+    git(supervised.repo, "merge", "--quiet", "--ff-only", tip.commit)
+    supervised.type("run", "--once")
+    (landing,) = supervised.store.landings(LandingQuery())
+    assert (landing.state, landing.commit) == ("landed", tip.commit)
+    assert landing.evidence.rule == "It passed."
+
+
+def train_member(supervised) -> str:
+    (landing,) = supervised.store.landings(LandingQuery())
+    return landing.id
+
+
 def test_another_hosts_queue_is_left_alone_until_its_lease_is_over(supervised):
     task = supervised.add("write a.txt x", "commit A")
     done(supervised, task)

@@ -19,7 +19,7 @@ from fleet.app import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
 from fleet.domain.run import Host
-from fleet.domain.task import Task, TaskState
+from fleet.domain.task import Spec, Task, TaskState
 from fleet.ports import Put, TaskQuery
 from tests.contract.old_stores import old_postgres
 from tests.e2e.scratch import Scratch
@@ -242,6 +242,39 @@ def test_a_client_that_stops_in_the_middle_holds_up_nobody_else(postgres_url):
         other.commit([Put(replace(mine, title="Theirs"))], [])  # the server ends the stopped one
         stopped.events()
     assert {t.title for t in other.tasks(TaskQuery())} == {"Theirs"}
+
+
+def test_hosts_begin_behind_the_dead_entries_of_a_long_queue_but_only_for_a_moment(postgres_url):
+    store = open_store(postgres_url)
+    for start in range(1, 8001, 1000):
+        some = [a_task(n) for n in range(start, start + 1000)]
+        store.commit([Put(task) for task in some], [])
+    one(postgres_url, "ALTER TABLE fleet.task SET (autovacuum_enabled = off)")
+    one(postgres_url, "UPDATE fleet.task SET state = 'cancelled' WHERE seq < 7990")
+    front = "SELECT tasks[3] FROM fleet.offered WHERE host = ''"
+
+    def look(host: str) -> list[str]:
+        return [task.id for task in store.offer(host, now=store.now(), limit=3).tasks]
+
+    assert look("a") == ["t-7990", "t-7991", "t-7992"]
+    assert one(postgres_url, front) == 7990
+    one(postgres_url, "UPDATE fleet.offered SET until = until + 3600000000 WHERE host = ''")
+    store.commit([Put(a_task(8001, spec=Spec(priority=0)))], [])
+    assert look("b") == ["t-7993", "t-7994", "t-7995"], "it begins where the first one was"
+    one(postgres_url, "UPDATE fleet.offered SET until = 0 WHERE host = ''")
+    assert look("b") == ["t-8001", "t-7993", "t-7994"], "then it looks at the whole again"
+    last = (
+        "SELECT until / 1e6 - extract(epoch FROM clock_timestamp()) FROM fleet.offered"
+        " WHERE host = ''"
+    )
+    assert one(postgres_url, last) < 0.6
+
+
+def test_a_short_queue_is_always_looked_at_as_a_whole(postgres_url):
+    store = open_store(postgres_url)
+    store.commit([Put(a_task(n)) for n in range(1, 100)], [])
+    assert store.offer("a", now=store.now(), limit=3).tasks
+    assert one(postgres_url, "SELECT count(*) FROM fleet.offered WHERE host = ''") == 0
 
 
 def test_many_finish_what_many_wait_for_and_every_count_is_right(postgres_url):

@@ -143,38 +143,79 @@ CREATE UNLOGGED TABLE IF NOT EXISTS {s}.offered
 
 -- The first tasks that could start now, and that no other host is deciding about; if those are fewer
 -- than `limit`, the others too. And the slots of these `names`.
+--
+-- Before the first of them its index has a dead entry for each task that was claimed since the last
+-- vacuum: tens of thousands, where a long queue is worked off. So whoever had to read many of its
+-- pages notes, in the row of no host, where the first one is, and all begin there for a moment: 100
+-- times as long as the reading took. What is added before that place meanwhile is seen after it.
 CREATE FUNCTION {s}.offer_{v}(p jsonb) RETURNS TABLE (is_task boolean, version bigint, body text)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   most int := (p -> 'limit')::int;
   me text := p ->> 'host';
-  now bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+  began timestamptz := clock_timestamp();
+  now bigint := (extract(epoch FROM began) * 1000000)::bigint;
+  front bigint[] := (SELECT tasks FROM {s}.offered WHERE host = '' AND until > now);
+  names text[] := ARRAY(SELECT jsonb_array_elements_text(p -> 'names'));
+  seqs bigint[] := '{}';
+  pages bigint;
+  t record;
+BEGIN
+  IF front IS NULL THEN
+    pages := pg_stat_get_xact_blocks_fetched('{s}.task_ready'::regclass);
+    SELECT ARRAY[priority, created_at, seq] INTO front FROM {s}.task WHERE ready = 1 AND not_before = 0
+    ORDER BY priority, created_at, seq LIMIT 1;
+    IF pg_stat_get_xact_blocks_fetched('{s}.task_ready'::regclass) - pages > 16 THEN
+      PERFORM {s}.note_front_{v}(front, began);
+    END IF;
+  END IF;
+  IF front IS NOT NULL THEN
+    FOR t IN
+      SELECT seq, version, body FROM (
+        SELECT seq, version, body, priority, created_at FROM {s}.task WHERE ready = 1 AND not_before = 0
+          AND (priority, created_at, seq) >= (front[1], front[2], front[3])
+        ORDER BY priority, created_at, seq LIMIT 2000) AS first
+      WHERE seq NOT IN (
+        SELECT unnest(tasks) FROM {s}.offered WHERE until > now AND host <> me AND host <> '')
+      ORDER BY priority, created_at, seq LIMIT most
+    LOOP
+      is_task := true;
+      version := t.version;
+      body := t.body;
+      seqs := seqs || t.seq;
+      RETURN NEXT;
+    END LOOP;
+  END IF;
+  IF cardinality(seqs) > 0 THEN
+    PERFORM set_config('synchronous_commit', 'off', true);
+    INSERT INTO {s}.offered (host, tasks, until) VALUES (me, seqs, now + 2000000)
+    ON CONFLICT (host) DO UPDATE SET tasks = excluded.tasks, until = excluded.until;
+  END IF;
+  IF cardinality(seqs) < most THEN
+    RETURN QUERY SELECT true, version, body FROM {s}.task WHERE ready = 1 AND not_before = 0
+      ORDER BY priority, created_at, seq LIMIT most;
+  END IF;
+  IF EXISTS (SELECT 1 FROM {s}.task
+      WHERE ready = 1 AND not_before > 0 AND not_before <= (p -> 'now')::bigint) THEN
+    RETURN QUERY SELECT true, version, body FROM {s}.task
+      WHERE ready = 1 AND not_before > 0 AND not_before <= (p -> 'now')::bigint
+      ORDER BY priority, created_at, seq LIMIT most;
+  END IF;
+  RETURN QUERY SELECT false, version, body FROM {s}.slots WHERE id = ANY(names);
+END $$;
+CREATE FUNCTION {s}.note_front_{v}(front bigint[], began timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  now timestamptz := clock_timestamp();
+  expires bigint := (extract(epoch FROM now + least(100 * (now - began), interval '0.5 s')) * 1000000)::bigint;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  RETURN QUERY
-  WITH given AS MATERIALIZED (
-    SELECT seq, version, body FROM (
-      SELECT seq, version, body, priority, created_at FROM {s}.task WHERE ready = 1 AND not_before = 0
-      ORDER BY priority, created_at, seq LIMIT 2000) AS first
-    WHERE seq NOT IN (SELECT unnest(tasks) FROM {s}.offered WHERE until > now AND host <> me)
-    ORDER BY priority, created_at, seq LIMIT most),
-  noted AS (
-    INSERT INTO {s}.offered (host, tasks, until)
-    SELECT me, coalesce(array_agg(seq), '{}'), now + 2000000 FROM given
-    ON CONFLICT (host) DO UPDATE SET tasks = excluded.tasks, until = excluded.until)
-  SELECT true, version, body FROM given
-  UNION ALL
-  (SELECT true, version, body FROM {s}.task
-    WHERE ready = 1 AND not_before = 0 AND (SELECT count(*) FROM given) < most
-    ORDER BY priority, created_at, seq LIMIT most)
-  UNION ALL
-  (SELECT true, version, body FROM {s}.task
-    WHERE ready = 1 AND not_before > 0 AND not_before <= (p -> 'now')::bigint
-    ORDER BY priority, created_at, seq LIMIT most)
-  UNION ALL
-  SELECT false, version, body FROM {s}.slots
-    WHERE id IN (SELECT jsonb_array_elements_text(p -> 'names'));
+  IF EXISTS (SELECT 1 FROM {s}.offered WHERE host = '') THEN
+    UPDATE {s}.offered SET tasks = front, until = expires WHERE host IN (  -- nobody waits for another
+      SELECT host FROM {s}.offered WHERE host = '' FOR NO KEY UPDATE SKIP LOCKED);
+  ELSE
+    INSERT INTO {s}.offered (host, tasks, until) VALUES ('', front, expires) ON CONFLICT DO NOTHING;
+  END IF;
 END $$;
 
 -- Of these claims, in their order, those whose task is as it was read, that no other host is just
@@ -225,7 +266,9 @@ BEGIN
     RETURN NEXT c.n;
   END LOOP;
   IF taken = '{}' THEN RETURN; END IF;
-  PERFORM {s}.announce_{v}();
+  PERFORM pg_advisory_xact_lock_shared(  -- as `announce` does: each call of a function costs
+    hashtext('{s}.event') & 2147483647,
+    (SELECT (last_value + is_called::int) & 2147483647 FROM {s}.event_number)::int);
   WITH x AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(p -> 'claims') AS x({given}) WHERE n = ANY(taken)),
   running AS ({task_updates}),

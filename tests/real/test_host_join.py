@@ -36,6 +36,8 @@ def box(tmp_path):
 def test_a_machine_joins_with_an_invitation_and_leaves(served, box, postgres_url):
     here = served.scratch
     invited = here.data("host", "invite")
+    twice = box.fails(*invited["line"].split()[1:], "--label", "gpu,macos", status=2)
+    assert "--label gpu --label macos" in twice
     line = invited["line"].split()[1:]
     assert line[:3] == ["host", "join", served.url]
     dry = box.data(*line, "--dry-run")
@@ -105,6 +107,9 @@ def test_a_machine_that_does_not_start_its_supervisor_is_told_the_line(served, b
 def test_an_address_without_a_server_and_a_wrong_secret_are_refused(served, box):
     nowhere = box.type("host", "join", "http://127.0.0.1:9", "--token", "enrol-x")
     assert nowhere.returncode == 3
+    beside = box.fails("host", "join", f"{served.url}/x", "--token", "enrol-x", status=2)
+    assert "no Fleet server at" in beside
+    assert "is not the address" in box.fails("host", "join", "not a url", status=2)
     wrong = box.type("host", "join", served.url, "--token", "enrol-x")
     assert (wrong.returncode, "unknown, expired or revoked" in wrong.stderr) == (1, True)
 

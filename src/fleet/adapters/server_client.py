@@ -47,7 +47,7 @@ class Remote:
 
     def __init__(self, url: str, token: str = "", *, variable: str = "FLEET_URL") -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in {"http", "https"} or not parts.hostname or not _has_port(parts):
+        if parts.scheme not in {"http", "https"} or not _has_place(url, parts):
             like = f"{variable}=http://127.0.0.1:3847" if variable else "One is http://HOST:3847."
             raise BadInput(f"'{url}' is not the address of a server.", fix=like)
         self._variable = variable
@@ -155,9 +155,9 @@ class Remote:
         )
 
 
-def _has_port(parts: SplitResult) -> bool:
-    """One that can be, or none at all."""
+def _has_place(url: str, parts: SplitResult) -> bool:
+    """A host, and a port that can be or none at all, without what no request can hold."""
     try:
-        return parts.port != 0
+        return bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
     except ValueError:
         return False

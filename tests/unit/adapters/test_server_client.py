@@ -38,7 +38,9 @@ def test_a_reply_is_the_same_here_as_it_is_there(operation):
     assert reader(operation.reply, strict=False)(json.loads(dumps(there))) == there
 
 
-@pytest.mark.parametrize("url", ["ftp://x", "http://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "url", ["ftp://x", "http://127.0.0.1:1", "not a url", "http://x\ty", "http://x/a b"]
+)
 def test_an_address_that_was_typed_is_not_blamed_on_a_variable(url):
     with pytest.raises(FleetError) as caught:
         Remote(url, variable="").call("me.show", ShowMe(), Me)

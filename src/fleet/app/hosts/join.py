@@ -20,7 +20,7 @@ from fleet.app.hosts.settle import RECORD, TOKEN, record_of, settle, undo
 from fleet.base.files import write_atomically
 from fleet.config import home as home_of
 from fleet.config.commands.init import ensure_home
-from fleet.domain.errors import FleetError, Refused
+from fleet.domain.errors import BadInput, FleetError, NotFound, Refused
 from fleet.operations.compute.joining import Joined, JoinHost
 from fleet.operations.team.sessions import Me, ShowMe
 
@@ -58,7 +58,7 @@ class Joining:
     def steps(self, *, dry: bool) -> Iterator[SetUpStep]:
         _, notes = look(HereShell(self._env))
         coders = ", ".join(on_path(self._env)) or "no coder on PATH"
-        version = self._remote.say("GET", "/health").get("version", "")
+        version = self._version()
         yield SetUpStep("look", "; ".join([*notes, coders, f"the server runs Fleet {version}"]))
         if dry:
             yield from _rest()
@@ -76,6 +76,16 @@ class Joining:
         seconds = wait_for_row(app, self.host, "this machine")
         yield SetUpStep("wait", f"{self.host} is awake after {seconds:.0f} s")
         yield SetUpStep("task", try_host(app, self.host))
+
+    def _version(self) -> str:
+        """Of the server's Fleet."""
+        try:
+            return str(self._remote.say("GET", "/health").get("version", ""))
+        except NotFound:
+            raise BadInput(
+                f"There is no Fleet server at {self._remote.url}.",
+                fix="Is the path in the address right? `fleet host invite` prints the whole line.",
+            ) from None
 
     def _enrolled(self) -> tuple[dict[str, Any], str]:
         """What to set, and what was done for it."""

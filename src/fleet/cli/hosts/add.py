@@ -58,11 +58,13 @@ def add(
     and runs a task there. Every step can be repeated. `fleet host forget` undoes it.
     """
     from fleet.app.hosts.add import Addition, ssh_to
+    from fleet.domain.hosts.labels import check_labels
 
     if tailnet:
         return _peers()
     if not box or box.startswith("-"):
         raise BadInput("Name the machine, as ssh knows it.", fix="fleet host add BOX")
+    check_labels(labels)
     client = connect_here(config=config)
     steps = []
     with ssh_to(box, os.environ) as shell:

@@ -110,13 +110,14 @@ def forget(*, name: str, off: bool, config: Path | None) -> Result:
     and what was installed and set there is removed.
     """
     from fleet.cli.hosts.add import put_back
+    from fleet.cli.terminal.human import counted
     from fleet.operations.compute.hosts import ForgetHost
 
     client = connect(config=config)
     if not off:
         put_back(client, name)
     row = client.call(ForgetHost(name, off))
-    left = f" Other machines take its {row.runs} unfinished." if row.runs else ""
+    left = f" Other machines take what it left: {counted(row.runs, 'run')}." if row.runs else ""
     return Result("host", row, Text(f"Removed {row.id}.{left}"))
 
 

@@ -71,7 +71,9 @@ def join(
     repeated. `fleet host leave` undoes it.
     """
     from fleet.app.hosts.join import Joining
+    from fleet.domain.hosts.labels import check_labels
 
+    check_labels(labels)
     joining = Joining(
         os.environ, url, token, lambda: connect_here(config=config).app,
         labels=labels, start=not no_start,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
+
+from fleet.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +35,6 @@ def unfit(host: Host, task: Task, owner: str) -> str:
 
     `owner`: whose program the task needs, as `program_owner` names it.
     """
-    if host.draining:
-        return "it takes no new tasks (drained)"
     if lacks := lacking(task.spec.limits.needs, labels_of(host.id, host.name, host.labels)):
         return lacks
     for line in host.without:
@@ -41,9 +42,25 @@ def unfit(host: Host, task: Task, owner: str) -> str:
         if project == task.project:
             return WITHOUT.get(why, f"it cannot work on {project}")
     program = next((m.partition(" ")[2] for m in host.missing if m.partition(" ")[0] == owner), "")
-    return f"{program} is not on its PATH" if program else ""
+    if program:
+        return f"{program} is not on its PATH"
+    return DRAINED if host.draining else ""
 
 
+def check_labels(labels: Iterable[str]) -> None:
+    """Raise unless a task can need each of them."""
+    for label in labels:
+        words = [word for word in SEPARATED.split(label) if word]
+        if [label] != words:
+            fix = " ".join(f"--label {word}" for word in words) or "Name it, or leave it out."
+            raise BadInput(f"'{label}' is not a label.", fix=fix)
+        if len(label) > MAX_CHARACTERS:
+            raise BadInput(f"A label has at most {MAX_CHARACTERS} characters.", fix="Shorten it.")
+
+
+SEPARATED = re.compile(r"[\s,]+")
+MAX_CHARACTERS = 100
+DRAINED = "it takes no new tasks (drained)"
 ABSENT, UNTRUSTED = "absent", "untrusted"
 WITHOUT = {
     ABSENT: "it does not have the project",

@@ -254,7 +254,7 @@ def forget(context: Context, request: ForgetHost) -> HostRow:
     if runs and not is_over(host, now=now) and not request.off:
         raise Refused(
             f"{host.id} may still be at work on {_tasks(runs)}, for another "
-            f"{(host.lease_until - now) // 1_000_000 + 1} s.",
+            f"{_time((host.lease_until - now) // 1_000_000 + 1)}.",
             fix=f"If that machine is off: fleet host forget {host.id} --off",
             code="host_has_runs",
         )
@@ -263,6 +263,12 @@ def forget(context: Context, request: ForgetHost) -> HostRow:
     revocations.revoke(context, Revocation(name_key(host.id), now))  # it cannot connect any more
     end_joining(context, host.id)
     return _row(context, host, now, len(runs))
+
+
+def _time(seconds: int) -> str:
+    if seconds <= 120:
+        return f"{seconds} s"
+    return f"{seconds / 60:.0f} min" if seconds <= 7200 else f"{seconds / 3600:.0f} h"
 
 
 def _tasks(runs: list[Run]) -> str:

@@ -27,10 +27,19 @@ if TYPE_CHECKING:
     from fleet.domain.entry import Entry
     from fleet.operations.catalogue import Context
 
+AGAIN = "Ask for another: fleet host invite"
 HOST_ID = r"[a-z0-9][a-z0-9._-]{0,99}"
 HostId = Annotated[str, TextLimit(100, pattern=HOST_ID, what="host id", example="buildbox-3f2a9c")]
+PORT = r"(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5]?[0-9]{1,4})"
+SERVER = rf"([A-Za-z0-9._-]+|\[[0-9a-fA-F:.]+\])(:{PORT})?"
+DATABASE = rf"([a-z]+://)?([^\s/@]*@)?{SERVER}(,{SERVER})*(/[^\s@]*)?"
 MOST_JOINS = 100  # of one host, whose invitations are looked through
 LINK_ROLE = Role.MONITOR  # reads its team, as any login of the store can
+
+
+DATABASE_LIMIT = TextLimit(
+    300, pattern=f"({DATABASE})?", what="address of a database", example="As in db.example:5432."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ class InviteHost(Request[Invitation]):
     `host`: only the machine of this id may join, also one that is known already.
     """
 
-    store: Annotated[str, TextLimit(300)] = ""
+    store: Annotated[str, DATABASE_LIMIT] = ""
     host: Annotated[str, TextLimit(100, pattern=f"({HOST_ID})?", what="host id")] = ""
     seconds: Life = DAY
 
@@ -122,7 +131,7 @@ def _address(store: str) -> str:
 
 
 def join(context: Context, request: JoinHost) -> Joined:
-    invitation = valid_enrolment(context.store, request.code)
+    invitation = valid_enrolment(context.store, request.code, fix=AGAIN)
     context = context._replace(actor=replace(context.actor, team=str(invitation.body["team"])))
     _check_may_join(context, invitation, request)
     role = str(invitation.body.get("login") or role_of(request.host))
@@ -137,14 +146,14 @@ def join(context: Context, request: JoinHost) -> Joined:
 
 
 def _check_may_join(context: Context, invitation: Entry, request: JoinHost) -> None:
-    body, again = invitation.body, "Ask for another: fleet host invite"
+    body = invitation.body
     if not body.get(FOR_HOST):
-        raise Forbidden("That secret is not for a machine.", fix=again, code="bad_secret")
+        raise Forbidden("That secret is not for a machine.", fix=AGAIN, code="bad_secret")
     if invitation.owner not in {"", request.host}:
-        raise Forbidden(f"That invitation is not for {request.host}.", fix=again, code="bad_secret")
+        raise Forbidden(f"That invitation is not for {request.host}.", fix=AGAIN, code="bad_secret")
     if "key" in body:
         if body["key"] != hash_of(request.key):
-            raise Refused("A machine has joined with that invitation.", fix=again, code="used_up")
+            raise Refused("A machine has joined with that invitation.", fix=AGAIN, code="used_up")
         return
     host = context.store.hosts().get(request.host)
     if host is not None and not host.forgotten and not invitation.owner:

@@ -11,7 +11,7 @@ from fleet.domain.addressing import may_read
 from fleet.domain.choice import model_slots, no_program, program_owner
 from fleet.domain.data import dataclass
 from fleet.domain.errors import FleetError, Refused
-from fleet.domain.hosts.labels import ABSENT, NO_HOST, WITHOUT, unfit
+from fleet.domain.hosts.labels import ABSENT, DRAINED, NO_HOST, WITHOUT, unfit
 from fleet.domain.inbox import landing_item
 from fleet.domain.landing.landing import LandingState, blocker_of
 from fleet.domain.schedule import (
@@ -246,6 +246,8 @@ def check_hosts(hosts: Iterable[Host], task: Task, owner: str, now: int) -> None
         fix = "Start `fleet run` on one that can."
         if any(why == WITHOUT[ABSENT] for _, why in reasons):
             fix = "Clone the project on one of them, and type `fleet status` in the clone there."
+        if drained := next((host.id for host, why in reasons if why == DRAINED), ""):
+            fix = f"fleet host resume {drained}"
         raise Refused(f"No host can run it. {each}{rest}.", fix=fix, code=NO_HOST)
 
 

@@ -259,11 +259,11 @@ def used_once_more(enrolment: Entry) -> Entry:
     return replace(enrolment, body={**enrolment.body, "uses": _uses(enrolment) + 1})
 
 
-def valid_enrolment(store: Store, secret: str) -> Entry:
+def valid_enrolment(store: Store, secret: str, *, fix: str = "") -> Entry:
     """Raise unless it is known, and neither expired nor revoked."""
     entry = store.entry(EntryKind.ENROLMENT, "", hash_of(secret))
     if entry is None or not entry.counts(store.now()) or _is_ended(StoredRevocations(store), entry):
-        _wrong("That secret is unknown, expired or revoked.")
+        _wrong("That secret is unknown, expired or revoked.", fix=fix or FIX)
     return entry
 
 
@@ -273,8 +273,8 @@ def _enrolment(context: Context, secret: str) -> Entry:
     return valid_enrolment(context.store, secret)
 
 
-def _wrong(message: str) -> NoReturn:
-    raise Forbidden(message, fix=FIX, code="bad_secret")
+def _wrong(message: str, *, fix: str = FIX) -> NoReturn:
+    raise Forbidden(message, fix=fix, code="bad_secret")
 
 
 def _role(enrolment: Entry, wanted: str) -> Role:

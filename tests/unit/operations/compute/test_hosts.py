@@ -97,6 +97,12 @@ def test_a_host_is_forgotten_once_it_can_have_no_runs(office):
     office.store.commit([Put(stopped)], [])
     with pytest.raises(Refused, match="may still be at work on t-1, for another 51 s"):
         office.call(ForgetHost("box"))
+    (row,) = office.store.hosts().values()
+    away = replace(row, lease_until=office.clock.now() + 86400 * SECOND)
+    (away,) = office.store.commit([Put(away)], [])
+    with pytest.raises(Refused, match="for another 24 h"):
+        office.call(ForgetHost("box"))
+    office.store.commit([Put(replace(away, lease_until=stopped.lease_until))], [])
     office.clock.advance(60)
     assert office.call(ForgetHost("box")).runs == 1
     assert office.call(ListHosts()) == ()

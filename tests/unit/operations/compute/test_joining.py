@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fleet.domain.entry import EntryKind
-from fleet.domain.errors import Forbidden
+from fleet.domain.errors import BadInput, Forbidden
 from fleet.domain.run import Host
 from fleet.operations.compute.hosts import ForgetHost
 from fleet.operations.compute.joining import CreateHostToken, InviteHost, JoinHost
@@ -29,6 +29,31 @@ def test_one_machine_joins_with_an_invitation_and_may_repeat_it(office):
     assert "@db.example:5432/" in joined.store_url
     office.refused(JoinHost(code, BOX, OTHER))
     office.refused(JoinHost(code, "other-000000", KEY), kind=Forbidden)
+
+
+@pytest.mark.parametrize("store", ["db.example:99999", "db:x", "db example", ":5432", "[::1"])
+def test_what_is_no_address_of_a_database_is_refused(office, store):
+    error = office.refused(InviteHost(store), kind=BadInput)
+    assert store in error.message
+
+
+@pytest.mark.parametrize(
+    ("store", "kept"),
+    [
+        ("db.example", "db.example"),
+        ("[::1]:5432", "[::1]:5432"),
+        ("a:5432,b:5433", "a:5432,b:5433"),
+        ("postgresql://ada:secret@db.example:5432/fleet", "db.example:5432"),
+    ],
+)
+def test_an_address_of_a_database_is_kept_without_who_and_what(office, store, kept):
+    code = office.call(InviteHost(store)).secret
+    assert f"@{kept}/" in office.call(JoinHost(code, BOX, KEY)).store_url
+
+
+def test_a_secret_that_nobody_knows_is_answered_with_how_to_get_an_invitation(office):
+    error = office.refused(JoinHost("enrol-x", BOX, KEY), kind=Forbidden)
+    assert "fleet host invite" in error.fix
 
 
 def test_an_invitation_makes_nobody_a_machine_that_is_there(office):

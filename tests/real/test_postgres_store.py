@@ -18,9 +18,9 @@ from fleet.adapters.stores.postgres.store import open_url
 from fleet.app import open_store
 from fleet.domain.errors import BadStore, Unavailable
 from fleet.domain.event import Event
-from fleet.domain.run import Host
+from fleet.domain.run import Choice, Host, Progress, Run, RunState
 from fleet.domain.task import Spec, Task, TaskState
-from fleet.ports import Put, TaskQuery
+from fleet.ports import Put, Same, TaskQuery
 from tests.contract.old_stores import old_postgres
 from tests.e2e.scratch import Scratch
 from tests.e2e.served import Served
@@ -88,6 +88,17 @@ def test_a_writer_that_is_to_wake_the_others_is_the_only_one_of_that_moment(post
     assert is_due
     seconds = "last_value / 1000.0 - extract(epoch FROM clock_timestamp())"
     assert one(postgres_url, f"SELECT abs({seconds}) < 60 FROM fleet.woke_at")
+
+
+def test_how_far_a_run_is_wakes_nobody(postgres_url):
+    store = open_store(postgres_url)
+    run = Run("t-1.1", 0, "t-1", RunState.RUNNING, Choice("a", "c"), "h", "#1", 5)
+    (run,) = store.commit([Put(run)], [])
+    one(postgres_url, "SELECT setval('fleet.woke_at', 1)")
+    store.commit([Put(Progress("t-1.1", 0, 1)), Same(run)], [])
+    assert one(postgres_url, "SELECT last_value FROM fleet.woke_at") == 1
+    store.commit([Put(run)], [])
+    assert one(postgres_url, "SELECT last_value FROM fleet.woke_at") > 1
 
 
 def test_two_fleets_in_one_database_neither_see_nor_wake_nor_hold_up_each_other(postgres_url):

@@ -38,6 +38,7 @@ from fleet.ports import Put, Same
 from fleet.supervisor.ahead import WorkspacesAhead
 from fleet.supervisor.attempt.attempt import Attempt
 from fleet.supervisor.attempt.gate import gate_name
+from fleet.supervisor.attempt.progress import write_together
 from fleet.supervisor.attempt.settle import end_run
 from fleet.supervisor.attempt.site import last_started, site_of
 from fleet.supervisor.share_commits import Bringing
@@ -276,6 +277,7 @@ class Supervisor:
             attempt.waiting = words.get(run.task, ())
             if run.holder == self._here.holder or self._adopt(attempt):
                 self._advance(attempt)
+        write_together(attempt.progress for attempt in self.attempts.values())
 
     def _unheard_words(self) -> dict[str, list[Message]]:
         """By task: the messages that its agent has not heard yet."""

@@ -101,7 +101,7 @@ class Attempt:
         self.let_go = False  # the coder has finished its work and may be stopped
         self._lost_at = 0
         self._proof_lost = False  # the folder that could prove its processes gone has vanished
-        self._progress = ProgressWriter(parts.store, run.id)
+        self.progress = ProgressWriter(parts.store, run.id)
         self.task = parts.store.task(run.task)  # as it was when the run was claimed
         self._budget_at = 0
         self._project = self._settings_of = self.task.project
@@ -160,7 +160,7 @@ class Attempt:
                 self._give_up(self._given_up)
             case Presence.NEVER:
                 if self._starting.busy:
-                    self._progress.set_up(self.run, running(self.parts.task_dir(self.task.id)))
+                    self.progress.set_up(self.run, running(self.parts.task_dir(self.task.id)))
                     if self.run.wanted:
                         self._starting.interrupt(Site(self.task, self.run))
                     return
@@ -241,7 +241,7 @@ class Attempt:
             case Presence.ALIVE:
                 self._channel.converse()
                 self._stop_if_due()
-                self._progress.report(self.run, self.conversation, window=self._window())
+                self.progress.note(self.run, self.conversation, window=self._window())
                 self._save_commits()
             case Presence.EXITED:
                 self._listen(final=True)
@@ -404,9 +404,7 @@ class Attempt:
         if outcome is not None:
             if self._gate is not None and outcome.ending is Ending.SUCCEEDED and tip.tree:
                 self._passed(tip.tree)
-            self._progress.report(
-                self.run, self.conversation, window=self._window(), last_time=True
-            )
+            self.progress.report(self.run, self.conversation, window=self._window(), last_time=True)
             self._end(lambda run: judged(run) if run.wanted else replace(outcome, gone=gone))
 
     def _exit(self, look: Look) -> Exit:
@@ -449,7 +447,7 @@ class Attempt:
             return
         checkout = self.parts.checkout(self._settings_of)
         if new := self._packing.look(checkout, self.run.workspace):
-            self._progress.saved(self.run, *new)
+            self.progress.saved(self.run, *new)
 
     def _gated(self, outcome: Outcome) -> Outcome | None:
         """The outcome after the gate; None while the gate runs."""

@@ -1,4 +1,7 @@
-"""How far a run is: one row, written every two seconds, if it changed, while the run is still ours."""
+"""How far a run is: one row, written every two seconds, if it changed, while the run is still ours.
+
+Those of all runs of a host are written together, so that many runs cost the store as much as one.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from fleet.domain.task import SECOND
 from fleet.ports import Put, Same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fleet.domain.run import Run
     from fleet.domain.transcript import Conversation
@@ -19,56 +22,104 @@ if TYPE_CHECKING:
 
 UNREAD = -1
 WRITE_PERIOD = 2 * SECOND
+MOST_AT_ONCE = 40  # in one commit
 
 
 class ProgressWriter:
     """Nothing is written about a run that has changed since it was read: it may be another host's."""
 
     def __init__(self, store: Store, run_id: str) -> None:
-        self._store = store
-        self._written = Progress(run_id, UNREAD, 0)
+        self.store = store
+        self.written = Progress(run_id, UNREAD, 0)
+        self.noted: tuple[Run, Conversation, int] | None = None
+
+    def note(self, run: Run, conversation: Conversation, *, window: int = 0) -> None:
+        """As `report`, but it is written by `write_together`."""
+        changed = conversation.lines != self.written.lines
+        self.noted = (run, conversation, window) if changed else None
 
     def report(
         self, run: Run, conversation: Conversation, *, window: int = 0, last_time: bool = False
     ) -> None:
         """`window`: how many tokens its context holds."""
-        at, last = self._store.now(), self._written
-        if conversation.lines == last.lines or (0 <= at - last.at < WRITE_PERIOD and not last_time):
+        at, last = self.store.now(), self.written
+        self.noted = None
+        if conversation.lines == last.lines or not (last_time or _is_due(last, at)):
             return
         self._write(run, lambda last: _progress_of(last, conversation, window, at))
 
     def set_up(self, run: Run, command: str) -> None:
         """The set-up of its workspace is at this command now; empty: it is over."""
-        if command != self._written.setup:
-            self._write(run, lambda last: replace(last, at=self._store.now(), setup=command))
+        if command != self.written.setup:
+            self._write(run, lambda last: replace(last, at=self.store.now(), setup=command))
 
     def saved(self, run: Run, commit: str, changes: Sequence[Change]) -> None:
         """Other hosts can have this commit of the run, by these changes."""
-        self._write(run, lambda last: replace(last, at=self._store.now(), commit=commit), changes)
+        self._write(run, lambda last: replace(last, at=self.store.now(), commit=commit), changes)
 
     def _write(
         self, run: Run, change: Callable[[Progress], Progress], more: Sequence[Change] = ()
     ) -> None:
-        last = self._written
-        if last.version == UNREAD:
-            rows = self._store.progress([last.id])
-            progress = rows.get(last.id)
-            last = (
-                replace(last, version=progress.version, commit=progress.commit)
-                if progress
-                else _new(last)
-            )
+        self.read()
+        last = self.written
         try:
-            written = self._store.commit([Put(change(last)), Same(run), *more], [])[0]
+            written = self.store.commit([Put(change(last)), Same(run), *more], [])[0]
         except Conflict:
-            self._written = replace(last, version=UNREAD)
+            self.written = replace(last, version=UNREAD)
             return
         assert isinstance(written, Progress)
-        self._written = written
+        self.written = written
+
+    def read(self) -> None:
+        """The version that the row has, if another process wrote it last."""
+        last = self.written
+        if last.version != UNREAD:
+            return
+        progress = self.store.progress([last.id]).get(last.id)
+        self.written = (
+            replace(last, version=progress.version, commit=progress.commit)
+            if progress
+            else replace(last, version=0)
+        )
 
 
-def _new(progress: Progress) -> Progress:
-    return replace(progress, version=0)
+def write_together(writers: Iterable[ProgressWriter]) -> None:
+    """Write what they noted, if it is time for one of them. Then it is time for all at once again."""
+    noted = [writer for writer in writers if writer.noted]
+    if not noted:
+        return
+    store = noted[0].store
+    at = store.now()
+    if not any(_is_due(writer.written, at) for writer in noted):
+        return
+    for start in range(0, len(noted), MOST_AT_ONCE):
+        _write_some(store, noted[start : start + MOST_AT_ONCE], at)
+
+
+def _write_some(store: Store, writers: Sequence[ProgressWriter], at: int) -> None:
+    """In one commit; if one of the runs is not ours any more, each by itself."""
+    puts, sames = [], []
+    for writer in writers:
+        assert writer.noted
+        run, conversation, window = writer.noted
+        writer.read()
+        puts.append(Put(_progress_of(writer.written, conversation, window, at)))
+        sames.append(Same(run))
+    try:
+        written = store.commit([*puts, *sames], [])
+    except Conflict:
+        for writer in writers:
+            assert writer.noted
+            run, conversation, window = writer.noted
+            writer.report(run, conversation, window=window, last_time=True)
+        return
+    for writer, progress in zip(writers, written, strict=True):
+        assert isinstance(progress, Progress)
+        writer.written, writer.noted = progress, None
+
+
+def _is_due(last: Progress, at: int) -> bool:
+    return not 0 <= at - last.at < WRITE_PERIOD
 
 
 def _progress_of(last: Progress, conversation: Conversation, window: int, at: int) -> Progress:

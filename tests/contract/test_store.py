@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fleet.adapters.stores.rows import select_tasks
 from fleet.domain.errors import Conflict, NotFound
 from fleet.domain.event import Event, Kind
 from fleet.domain.hosts.piece import Piece
@@ -260,6 +261,27 @@ def test_tasks_are_found_by_where_they_stand(store):
     both = store.tasks(TaskQuery(may_be=("asking", "waiting"), limit=1))
     assert [task.id for task in both] == [stands["asking"].id]
     assert set(STANDINGS) - {"landing", "ready"} == set(stands)
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (TaskQuery(may_be=("postponed",)), "task_postponed"),
+        (TaskQuery(may_be=("postponed",), project="/p"), "task_postponed"),
+        (TaskQuery(may_be=("ready",), project="/p"), "task_project"),
+        (TaskQuery(may_be=("ready",), team="red"), "task_team"),
+        (TaskQuery(may_be=("ready", "paused"), team="red"), "task_team"),
+    ],
+)
+def test_tasks_that_stand_somewhere_are_found_without_reading_the_others(store, query, index):
+    one = added(store)
+    store.commit([Put(replace(one, id=f"t-{n}", version=0)) for n in range(1000, 4000)], [])
+    store._db.rows("ANALYZE", {})
+    sql, values = select_tasks(query)
+    plan = [row[3] for row in store._db.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
+    assert any(index in step for step in plan), plan
+    assert not any(step.startswith("SCAN task") for step in plan), plan
 
 
 def test_a_task_that_the_supervisor_paused_is_found_until_it_is_resumed(store):

@@ -226,9 +226,10 @@ def select_tasks(query: TaskQuery) -> tuple[str, dict[str, Any]]:
     elif query.states:
         terms.append(f"state IN ({_marks(values, 's', query.states)})")
     if len(branches) < 2:
-        return f"SELECT version, body FROM task {_where([*terms, *branches])} {order}", values  # noqa: S608  # nosec B608  # built from constants
+        where = _where(_with(branches[0], terms, query) if branches else terms)
+        return f"SELECT version, body FROM task {where} {order}", values  # noqa: S608  # nosec B608  # built from constants
     parts = " UNION ".join(
-        f"SELECT * FROM (SELECT seq FROM task {_where([*terms, branch])} {order}) AS part{n}"  # noqa: S608  # nosec B608  # as above
+        f"SELECT * FROM (SELECT seq FROM task {_where(_with(branch, terms, query))} {order}) AS part{n}"  # noqa: S608  # nosec B608  # as above
         for n, branch in enumerate(branches)
     )
     some = f"SELECT seq FROM ({parts}) AS every {order}"  # noqa: S608  # nosec B608  # as above
@@ -239,6 +240,7 @@ ENDING = """
 SELECT seq FROM task WHERE backwards <> '' AND backwards > :end AND backwards < :beyond
 ORDER BY backwards LIMIT :most
 """
+HIDDEN = " || ''"  # from planners: the column has an index that would read too many
 EVERY_STATE = tuple(str(state) for state in TaskState)
 MAX_ENDS = 1000  # branches that are looked at because they end alike: more are no name for one
 
@@ -254,9 +256,16 @@ MAY_BE = {  # by standing: the tasks of each are what one or several indexes hav
     "ready": ("state = 'open' AND ready = 1",),
     "asking": (f"{ASKING} AND state || '' = 'open'",),
     "waiting": ("needs <> '' AND state || '' = 'open'",),
-    "postponed": ("ready = 1 AND not_before > 0",),
+    "postponed": ("seq IN (SELECT seq FROM task WHERE ready = 1 AND not_before > 0)",),
     "landing": ("seq IN (SELECT CAST(substr(task, 3) AS BIGINT) FROM landing WHERE pending = 1)",),
 }
+
+
+def _with(branch: str, terms: Sequence[str], query: TaskQuery) -> list[str]:
+    """Many tasks may be ready, few of them in a project or a team: that has an index for its open ones."""
+    if branch in MAY_BE["ready"] and not _is_narrow(query._replace(may_be=())):
+        return [*(term.replace(HIDDEN, "") for term in terms), branch]
+    return [*terms, branch]
 
 
 def _is_narrow(query: TaskQuery) -> bool:
@@ -276,7 +285,7 @@ def _task_terms(query: TaskQuery) -> tuple[list[str], dict[str, Any]]:
     values: dict[str, Any] = {}
     terms = []
     # an expression, for a planner may prefer the index of a large team and read all of it
-    hidden = " || ''" if _is_narrow(query) else ""
+    hidden = HIDDEN if _is_narrow(query) else ""
     for column in ("project", "team", "parent", "assignee"):
         if value := getattr(query, column):
             terms.append(f"{column}{hidden if column in {'project', 'team'} else ''} = :{column}")

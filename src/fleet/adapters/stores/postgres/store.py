@@ -84,7 +84,9 @@ class PostgresStore(Queries):
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
         writes = sorted((write(change) for change in changes), key=_lock_order)
-        quiet = not events and all(isinstance(c.record, QUIET) for c in changes if isinstance(c, Put))
+        quiet = not events and all(
+            isinstance(c.record, QUIET) for c in changes if isinstance(c, Put)
+        )
         try:
             ((is_due,),) = self._db.call("commit", _payload(writes, events, quiet=quiet))
         except Stale as stale:

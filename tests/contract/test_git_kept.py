@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fleet.adapters.git.kept.refs import drop, find_kept, keep, list_kept
+from fleet.adapters.git.kept.refs import bytes_of, drop, find_kept, keep, list_kept
 from fleet.adapters.git.kept.restore import restore
 from fleet.adapters.git.repo import Repo
 from fleet.adapters.git.tree import Tree
@@ -50,6 +50,15 @@ def test_commits_alone_are_kept_until_they_are_merged(repo, place, root):
     git(repo, "merge", "--quiet", place.branch)
     drop(Repo.of(repo), kept)
     assert keep(place, "t-1") is None
+
+
+def test_kept_work_takes_the_bytes_that_nothing_else_has(repo, place, root):
+    assert bytes_of(Repo.of(repo), []) == 0
+    (root / "noise").write_bytes(os.urandom(500_000))
+    kept = keep(place, "t-1")
+    assert 500_000 <= bytes_of(Repo.of(repo), [kept]) < 520_000
+    git(repo, "branch", "same", kept.commit)
+    assert bytes_of(Repo.of(repo), [kept]) == 0
 
 
 def test_commits_that_were_pushed_are_not_kept(repo, place, root, tmp_path):

@@ -188,3 +188,20 @@ def test_what_old_gates_printed_is_removed_too(tmp_path):
     assert not (folder / "transcript").exists()
     shown = scratch("land", "show", "t-1", "--follow")
     assert shown.startswith("t-1 landed on main")
+
+
+def test_a_supervisor_says_how_much_of_the_disk_its_home_takes(tmp_path):
+    scratch = Scratch(tmp_path)
+    scratch("add", "Work", "--prompt", "write a.txt a\ncommit a")
+    scratch("run", "--once")
+    fill = scratch.home / "runs" / "t-1.1" / "large"
+    fill.write_bytes(b"x" * 5_000_000)
+    scratch("run", "--detach")
+    try:
+        until(lambda: (scratch.data("host", "list")[0]["disk"] or {}).get("runs", 0) > 5_000_000)
+        (row,) = scratch.data("host", "list")
+        assert row["disk"]["worktrees"] > 0
+        assert " runs 5 MB; " in scratch("host", "show", row["id"])
+        assert "DISK" in scratch("host", "list")
+    finally:
+        scratch("run", "stop")

@@ -130,8 +130,11 @@ def test_a_route_says_where_its_last_request_went_and_what_was_expected(office, 
 def test_a_machine_says_what_was_checked_and_which_runs_it_has(office, lead, tab):
     shown = tab(office.served, lead)
     page = shown.open("/machines")
-    page.get_by_role("region", name="Hosts").get_by_role("button", name="Check").click()
+    hosts = page.get_by_role("region", name="Hosts")
+    hosts.get_by_text(re.compile(r"^[0-9.]+ GB$")).wait_for()  # of its disk
+    hosts.get_by_role("button", name="Check").click()
     about = page.get_by_role("dialog")
+    about.get_by_text(re.compile("^Its home takes .*(worktrees|runs) .* are free.$")).wait_for()
     about.get_by_text("Its supervisor is awake.").wait_for()
     about.get_by_role("link", name="t-2").wait_for()
     for width in WIDTHS.values():

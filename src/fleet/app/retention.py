@@ -156,6 +156,19 @@ class OldKept:
         tasks = self._store.tasks(TaskQuery(limit=TASKS_LOOKED_AT))
         return sorted({task.project for task in tasks if task.project})
 
+    def sizes(self) -> Iterator[int]:
+        """The bytes that only kept work of this home takes, a repository at a time."""
+        from fleet.adapters.git.kept.refs import bytes_of, list_kept
+        from fleet.adapters.git.repo import Repo
+
+        seen = set[Path]()
+        for project in self._projects():
+            with suppress(FleetError, OSError):  # likewise
+                repo = Repo.of(Path(project))
+                if repo.common not in seen:
+                    seen.add(repo.common)
+                    yield bytes_of(repo, [kept for kept in list_kept(repo) if self._is_ours(kept)])
+
     def _drop_in(self, project: str, *, dry_run: bool = False) -> list[str]:
         """Drop old kept work, also of a task that the store does not know: it ended before it was forgotten."""
         if not project:

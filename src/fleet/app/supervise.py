@@ -256,11 +256,13 @@ def _loop(
 
 def _tidying(app: App) -> tuple[Callable[[], None], ...]:
     """What is done for the files of this home, a little in each round."""
+    from fleet.app.disk import DiskLook
     from fleet.app.retention import old_history, old_kept, old_transcripts
 
     missing, old = MissingFolders(app.store, app.files), OldOrders(app.keepers, app.home.runs)
     history, kept = old_history(app), old_kept(app)
-    return missing.step, old.step, old_transcripts(app).step, history.step, kept.step
+    disk = DiskLook(app.store, app.home, app.home.host_id(), kept)
+    return missing.step, old.step, old_transcripts(app).step, history.step, kept.step, disk.step
 
 
 class MissingFolders:

@@ -28,6 +28,7 @@ class EntryKind(StrEnum):
     PROJECT = (
         "project"  # by what a project is known on every host; its key is its name in the store
     )
+    DISK = "disk"  # how much of its disk the home of the host takes that is its key
     ONCE = "once"  # the reply to a request, for when it is repeated
 
 

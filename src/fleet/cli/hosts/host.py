@@ -122,17 +122,28 @@ def forget(*, name: str, off: bool, config: Path | None) -> Result:
 
 
 def host_table(rows: Sequence[HostRow], now: int) -> Table:
-    columns = ("host", "state", "seen", "runs", "labels", Column("lacks", flexible=True, least=16))
+    columns = (
+        "host",
+        "state",
+        "seen",
+        "runs",
+        "disk",
+        "labels",
+        Column("lacks", flexible=True, least=16),
+    )
     return Table(columns, [_cells(row, now) for row in rows])
 
 
 def _cells(row: HostRow, now: int) -> list[Value]:
     from fleet.cli.terminal.human import ago
+    from fleet.domain.hosts.disk import bytes_in_words
 
     room = f"{row.runs} of {row.room}" if row.room else str(row.runs)
     seen = ago(row.seen_at, now) if row.seen_at else None
     labels = ", ".join(row.labels) or None
-    return [row.id, Cell(row.state, STYLES[row.state]), seen, room, labels, _lacks(row) or None]
+    disk = bytes_in_words(row.disk.total) if row.disk else None
+    state = Cell(row.state, STYLES[row.state])
+    return [row.id, state, seen, room, disk, labels, _lacks(row) or None]
 
 
 def _lacks(row: HostRow) -> str:
@@ -140,6 +151,23 @@ def _lacks(row: HostRow) -> str:
     programs = [each.why or each.what for each in row.missing]
     projects = [f"{each.what}: {each.why}" for each in row.without]
     return "; ".join([*programs, *nodes, *projects])
+
+
+def _disk(row: HostRow, now: int) -> str | None:
+    from fleet.cli.terminal.human import ago
+    from fleet.domain.hosts.disk import bytes_in_words
+
+    if (disk := row.disk) is None:
+        return None
+    parts = (
+        ("worktrees", disk.worktrees),
+        ("pool", disk.pool),
+        ("kept", disk.kept),
+        ("runs", disk.runs),
+    )
+    each = ", ".join(f"{name} {bytes_in_words(count)}" for name, count in parts)
+    free = f"{bytes_in_words(disk.free)} free"
+    return f"{bytes_in_words(disk.total)}: {each}; {free} ({ago(disk.at, now)})"
 
 
 def _detail(detail: HostDetail) -> View:
@@ -155,6 +183,7 @@ def _detail(detail: HostDetail) -> View:
         ("runs", room),
         ("labels", ", ".join(row.labels) or None),
         ("fleet", row.release or None),
+        ("disk", _disk(row, now)),
         ("lacks", _lacks(row) or None),
     ]
     runs: list[list[Value]] = [

@@ -10,20 +10,24 @@ from fleet import __version__
 from fleet.base.outside import Time
 from fleet.domain.access import GRANTS, Permission, Revocation, name_key, sees
 from fleet.domain.data import dataclass
+from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Mismatch, NotFound, Refused
 from fleet.domain.event import Kind
 from fleet.domain.findings import BAD, OK, WARNING
+from fleet.domain.hosts.disk import LITTLE, bytes_in_words, disk_use
 from fleet.domain.hosts.labels import SYSTEMS, UNTRUSTED, WITHOUT
 from fleet.domain.hosts.state import UP, HostState, is_over, state_of
 from fleet.domain.limits import Rows, TextLimit
 from fleet.operations.catalogue import Operation, Request
 from fleet.operations.shared.causes import may_name
-from fleet.ports import Put
+from fleet.ports import EntryQuery, Put
 
 if TYPE_CHECKING:
+    from fleet.domain.entry import Entry
     from fleet.domain.run import Host, Run
     from fleet.operations.catalogue import Context
 
+MOST_HOSTS = 1000  # whose disk is told
 MOST_RUNS = 100  # of one host that are listed
 HostName = Annotated[str, TextLimit(200, some=True, what="host")]
 
@@ -37,12 +41,31 @@ class TroubleRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskRow:
+    """The bytes that the home of a machine takes, at the time its supervisor measured that: `at`.
+
+    `worktrees`: also those in which gates run; `pool`: what waits for the next tasks, finished
+    set-ups too. `kept`: what only kept work holds in its repositories. `total`: of these and of `runs`. `free`: of the
+    file system of the home, for its user.
+    """
+
+    at: Time
+    total: int
+    worktrees: int
+    pool: int
+    kept: int
+    runs: int
+    free: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostRow:
     """`state`: awake, draining, silent, lost or stopped. `awake`: it is one of the first two.
 
     `seen_at`: when its supervisor renewed its lease, which holds until `lease_until`.
     `room`: runs at once; 0: as the settings say. `release`: of Fleet, that it runs.
-    `without`: of the projects in which the caller may have work.
+    `without`: of the projects in which the caller may have work. `disk`: none until its supervisor
+    has looked at all of its home for the first time.
     """
 
     id: str
@@ -58,6 +81,7 @@ class HostRow:
     labels: tuple[str, ...] = ()
     release: str = ""
     without: tuple[TroubleRow, ...] = ()
+    disk: DiskRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +176,10 @@ def list_hosts(context: Context, _request: ListHosts) -> tuple[HostRow, ...]:
     store = context.store
     now, runs = store.now(), Counter(run.host for run in store.live_runs())
     hosts = [host for host in store.hosts().values() if not host.forgotten]
-    rows = [_row(context, host, now, runs[host.id]) for host in hosts]
+    disks = {
+        entry.key: entry for entry in store.entries(EntryQuery(EntryKind.DISK, limit=MOST_HOSTS))
+    }
+    rows = [_row(context, host, now, runs[host.id], disks.get(host.id)) for host in hosts]
     return tuple(sorted(rows, key=lambda row: (not row.awake, row.name, row.id)))
 
 
@@ -167,7 +194,7 @@ def show(context: Context, request: ShowHost) -> HostDetail:
         HostRun(run.id, run.task, tasks[run.task].title, run.claimed_at, free_at)
         for run in seen[:MOST_RUNS]
     )
-    return HostDetail(_row(context, host, now, len(runs)), tuple(at_work))
+    return HostDetail(_measured(context, host, len(runs)), tuple(at_work))
 
 
 def examine(context: Context, request: ExamineHost) -> tuple[HostCheck, ...]:
@@ -193,7 +220,22 @@ def examine(context: Context, request: ExamineHost) -> tuple[HostCheck, ...]:
         for each in row.without
     ]
     room = HostCheck("room", OK, f"{row.runs} runs of {row.room or 'as many as the settings say'}")
-    return (supervisor, release, *programs, *nodes, *projects, room)
+    disk = [_disk_check(row.id, row.disk)] if row.disk else []
+    return (supervisor, release, *programs, *nodes, *projects, room, *disk)
+
+
+def _disk_check(host: str, disk: DiskRow) -> HostCheck:
+    parts = (
+        ("worktrees", disk.worktrees),
+        ("pool", disk.pool),
+        ("kept work", disk.kept),
+        ("runs", disk.runs),
+    )
+    each = ", ".join(f"{name} {bytes_in_words(count)}" for name, count in parts if count)
+    words = f"Its home takes {bytes_in_words(disk.total)}{f' ({each})' if each else ''}; {bytes_in_words(disk.free)} are free."
+    if disk.free < LITTLE:
+        return HostCheck("disk", WARNING, words, f"On {host}: fleet gc --all")
+    return HostCheck("disk", OK, words)
 
 
 def _supervised_by(row: HostRow) -> HostCheck:
@@ -295,10 +337,15 @@ def _the_host(context: Context, name: str, *, forgotten: bool = False) -> Host:
 
 
 def _counted(context: Context, host: Host) -> HostRow:
-    return _row(context, host, context.store.now(), len(context.store.live_runs(host=host.id)))
+    return _measured(context, host, len(context.store.live_runs(host=host.id)))
 
 
-def _row(context: Context, host: Host, now: int, runs: int) -> HostRow:
+def _measured(context: Context, host: Host, runs: int) -> HostRow:
+    disk = context.store.entry(EntryKind.DISK, "", host.id)
+    return _row(context, host, context.store.now(), runs, disk)
+
+
+def _row(context: Context, host: Host, now: int, runs: int, disk: Entry | None = None) -> HostRow:
     state = state_of(host, now=now)
     without = tuple(row for row in map(_project, host.without) if may_name(context, row.what))
     return HostRow(
@@ -315,7 +362,13 @@ def _row(context: Context, host: Host, now: int, runs: int) -> HostRow:
         labels=host.labels,
         release=host.release,
         without=without,
+        disk=_disk(disk) if disk and disk.counts(now) else None,
     )
+
+
+def _disk(entry: Entry) -> DiskRow:
+    use = disk_use(entry.body)
+    return DiskRow(entry.at, use.total, *use)
 
 
 def _project(text: str) -> TroubleRow:

@@ -263,6 +263,7 @@ function Hosts({ rows, limits, again }) {
       { name: "Supervisor", of: (/** @type {any} */ row) => html`<span class=${`status ${HOST_STATES[row.state] || "off"}`}><i></i>${row.state}</span>${!row.awake && html`<small class="detail">since <${Since} at=${row.seen_at} /></small>`}` },
       { name: "Labels", of: (/** @type {any} */ row) => row.labels.join(", ") },
       { name: "Runs", number: true, of: (/** @type {any} */ row) => `${row.runs}${row.room ? ` of ${row.room}` : ""}` },
+      { name: "Disk", number: true, of: (/** @type {any} */ row) => row.disk ? gigabytes(row.disk.total) : "–" },
       ...(may("admin") ? [{ name: "Do", doing: true, of: (/** @type {any} */ row) => html`<${HostActions} row=${row} again=${again} />` }] : []),
     ]} empty=${html`<p class="inside soft">No supervisor has run on any machine yet. <${Command} command="fleet run" /></p>`} />
     ${limits.map((row) => html`<p class="inside warn-text" key=${row.name}><${Icon} name="clock" /> ${row.name} rests for another ${Math.max(1, Math.round((Date.parse(row.until) - now.value) / 60000))} min. <bdi>${row.why}</bdi></p>`)}

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from fleet.domain.access import Role
+from fleet.domain.entry import Entry, EntryKind
 from fleet.domain.errors import BadInput, Forbidden, NotFound, Refused
+from fleet.domain.hosts.disk import DiskUse
 from fleet.domain.run import Host, Slots
 from fleet.operations.catalogue import perform
 from fleet.operations.compute.hosts import (
@@ -21,6 +23,7 @@ from fleet.operations.inbox import ListInbox
 from fleet.ports import Put
 
 SECOND = 1_000_000
+GB = 10**9
 
 
 def put(office, name="box", host="box-1", *, left: int = 80, lease: int = 90, **given):
@@ -40,6 +43,37 @@ def test_a_drained_host_is_listed_as_that_until_it_is_resumed(office):
         "host.drained",
         "host.resumed",
     ]
+
+
+def measured(office, host="box-1", **sizes):
+    now = office.clock.now()
+    use = DiskUse(**{"free": 50 * GB, **sizes})
+    row = Entry("e-1", 0, EntryKind.DISK, "", host, "", now, now + 60 * SECOND, body=use._asdict())
+    office.store.commit([Put(row)], [])
+
+
+def test_a_machine_says_how_much_of_its_disk_it_takes(office):
+    put(office)
+    put(office, "other", "box-2")
+    assert office.call(ShowHost("box")).host.disk is None
+    measured(office, worktrees=3 * GB, pool=GB, kept=5_000_000)
+    disk = office.call(ShowHost("box")).host.disk
+    assert (disk.total, disk.worktrees, disk.at) == (4_005_000_000, 3 * GB, office.clock.now())
+    assert [row.disk for row in office.call(ListHosts())] == [disk, None]
+    (check,) = [each for each in office.call(ExamineHost("box")) if each.check == "disk"]
+    assert check.state == "ok"
+    assert check.message == (
+        "Its home takes 4.0 GB (worktrees 3.0 GB, pool 1.0 GB, kept work 5 MB); 50.0 GB are free."
+    )
+    office.clock.advance(61)
+    assert office.call(ShowHost("box")).host.disk is None  # too long ago to be told
+
+
+def test_a_disk_that_is_nearly_full_is_a_warning_with_what_to_do(office):
+    put(office)
+    measured(office, worktrees=GB, free=GB // 2)
+    (check,) = [each for each in office.call(ExamineHost("box")) if each.check == "disk"]
+    assert (check.state, check.fix) == ("warning", "On box-1: fleet gc --all")
 
 
 def test_a_name_that_two_hosts_have_is_refused_with_their_ids(office):

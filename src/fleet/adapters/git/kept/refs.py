@@ -19,13 +19,14 @@ from fleet.domain.data import dataclass
 from fleet.domain.errors import BadInput, NotFound, Refused, Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fleet.adapters.git.tree import TreeState
     from fleet.domain.run import Workspace
 
 KEPT_REFS = "refs/fleet/kept/"
 TRIES = 100
+SIZE_SECONDS = 5.0
 NOBODY = "0" * 40
 
 
@@ -104,6 +105,17 @@ def list_kept(repo: Repo, task: str = "") -> list[KeptRef]:
         if snapshot is not None:
             rows.append(KeptRef(name.removeprefix(KEPT_REFS), commit, int(at or 0), snapshot))
     return sorted(rows, key=lambda k: (k.task, _number(k.id)))
+
+
+def bytes_of(repo: Repo, kept: Sequence[KeptRef]) -> int:
+    """What would be free without them, once git collects it; 0 where that takes git too long."""
+    if not kept:
+        return 0
+    commits = [each.commit for each in kept]
+    others = ("--not", "--branches", "--tags", "--remotes")
+    words = ("rev-list", "--disk-usage", "--objects", *commits, *others)
+    done = run_git(repo.top, *words, timeout=SIZE_SECONDS)
+    return int(done.out) if done.status == 0 else 0
 
 
 def find_kept(repo: Repo, name: str) -> KeptRef:

@@ -46,6 +46,7 @@ from fleet.operations.insight.usage import ListBudgets as ListBudgets
 from fleet.operations.insight.usage import ReportUsage as ReportUsage
 from fleet.operations.landing.forecast import ForecastLandings as ForecastLandings
 from fleet.operations.landing.landing import DropLanding as DropLanding
+from fleet.operations.landing.landing import GiveLanding as GiveLanding
 from fleet.operations.landing.landing import HoldLanding as HoldLanding
 from fleet.operations.landing.landing import LandTasks as LandTasks
 from fleet.operations.landing.landing import ListLandings as ListLandings

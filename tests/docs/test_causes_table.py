@@ -26,7 +26,7 @@ STARTS_NOTHING = {
     "swarm.create", "swarm.kill", "board.post", "board.mark_read", "board.archive", "mail.send",
     "mail.broadcast", "mail.read", "mail.take", "checkpoint.save", "checkpoint.accept",
     "checkpoint.reject", "memory.store", "file.claim", "file.release", "worktree.commit",
-    "worktree.push", "worktree.merge", "worktree.pr", "land.hold", "land.drop", "land.move",
+    "worktree.push", "worktree.merge", "worktree.pr", "land.hold", "land.give", "land.drop", "land.move",
     "land.pause", "host.drain", "host.resume", "host.token", "host.invite", "host.join", "host.forget", "enrolment.create", "enrolment.revoke", "enrolment.use", "session.code",
     "session.open", "session.renew", "chat.open", "chat.say", "chat.mark_read", "alert.raise",
     "alert.notice", "pull.open", "pull.sync", "pull.merge", "pull.close",

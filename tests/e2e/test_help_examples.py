@@ -65,6 +65,7 @@ BEFORE: dict[str, list[str]] = {
         for verb in ("show", "hold", "release", "move", "drop", "pause", "resume", "return")
     },
     **{f"fleet pr {verb}": ["fleet pr open t-1"] for verb in ("show", "merge", "close")},
+    "fleet land give": ["fleet land t-1", "fleet land hold t-1"],
     "fleet land undo": ["fleet land t-1 --now"],
     "fleet pick": ["fleet best 2 'say Done.' --test true"],
     "fleet add --file": [

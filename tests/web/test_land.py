@@ -54,3 +54,25 @@ def test_work_in_the_queue_is_sent_back_to_its_agent(served, tab):
     page.get_by_text("t-1 is with its agent again.").wait_for()
     messages = served.scratch.data("show", "t-1")["messages"]
     assert "Name it prices.py." in [message["text"] for message in messages]
+
+
+def test_a_landing_that_came_back_is_given_to_a_person_for_whom_it_counts(served, tab):
+    served.scratch("land", "t-1")
+    served.scratch("land", "hold", "t-1", "--why", "It conflicts in a.py.")
+    mary = tab(served, served.token("mary")).open("/")
+    mary.get_by_text("It conflicts in a.py.").wait_for()
+    shown = tab(served, served.token("ann"))
+    page = shown.open("/")
+    page.wait_for_function("document.title.startsWith('(1) ')")
+    page.get_by_role("button", name="Give to").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("combobox").fill("mary")
+    dialog.get_by_role("button", name="Give").click()
+    page.locator(".card").get_by_text("with mary").wait_for()
+    page.wait_for_function("!document.title.startsWith('(')")
+    assert shown.faults() == []
+    mary.locator(".card").get_by_text("with mary").wait_for()
+    assert mary.title().startswith("(1) ")
+    assert "with mary: It conflicts in a.py." in served.scratch("land", "list")
+    assert "with mary: Read prices: It conflicts in a.py." in served.scratch("inbox")
+    assert served.scratch.data("land", "show", "t-1")["given"] == "mary"

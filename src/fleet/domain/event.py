@@ -71,6 +71,8 @@ class Kind(StrEnum):
 
     LANDING_DROPPED = "landing.dropped"
     """A landing is not wanted any more. [task: landing, onto]"""
+    LANDING_GIVEN = "landing.given"
+    """A held landing was given to a member (`to`), or to anybody. [task: landing, onto, to]"""
     LANDING_HELD = "landing.held"
     """A landing waits for a person. [task: landing, onto, why]"""
     LANDING_MOVED = "landing.moved"

@@ -77,7 +77,8 @@ class InboxItem:
     """`id` is `KIND:SUBJECT:FACT`: the same as long as the fact is, another when it happens again.
 
     `behind`: how many open tasks wait for its task. `always`: how the program of a dialog offers to
-    allow this from now on, in its words. The first action is the usual one.
+    allow this from now on, in its words. `given`: the member it was given to; it counts for that one
+    alone. The first action is the usual one.
     """
 
     id: str
@@ -93,6 +94,7 @@ class InboxItem:
     since: Time | None = None
     behind: int = 0
     always: str = ""
+    given: str = ""
 
 
 class OnScreen(NamedTuple):
@@ -260,12 +262,16 @@ def landing_item(task: Task, landing: Landing, waiting: Mapping[str, int] = NOBO
     actions = (
         Action("release", f"fleet land release {landing.id}", "land.release"),
         Action("drop", f"fleet land drop {landing.id}", "land.drop"),
+        Action("give", f"fleet land give {landing.id} NAME", "land.give"),
         _diff(task),
     )
     times = f" It has failed to land {landing.returns} times." if landing.returns > 1 else ""
     why = landing.why or "It is held."
     words = f"{why if why[-1] in '.?!' else why + '.'}{times}" if times else why
-    return _item(Need.LANDING, task, landing.id, words, actions, since=landing.at, waiting=waiting)
+    return _item(
+        Need.LANDING, task, landing.id, words, actions,
+        since=landing.at, waiting=waiting, given=landing.wish.given,
+    )  # fmt: skip
 
 
 def _finished_item(task: Task, waiting: Mapping[str, int]) -> InboxItem:
@@ -357,6 +363,7 @@ def _item(
     since: int | None = None,
     options: tuple[str, ...] = (),
     always: str = "",
+    given: str = "",
 ) -> InboxItem:
     return InboxItem(
         id=f"{kind}:{task.id}:{fact}",
@@ -372,6 +379,7 @@ def _item(
         since=since,
         behind=waiting.get(task.id, 0),
         always=always,
+        given=given,
     )
 
 

@@ -72,6 +72,7 @@ export type ForkRow = { "task": TaskRow; "source": string; "base": string; "unco
 export type GateOutput = { "landing": string; "gate": string; "commit": string; "lines": Array<string>; "offset": number; "live": boolean };
 export type GateRow = { "run": string; "command": string; "ended": boolean; "code": number | null; "seconds": number; "output": string };
 export type GatewayRow = { "url": string; "version": string; "services": Array<ServiceRow>; "stale": boolean };
+export type GiveLanding = { "landing": string; "to"?: string };
 export type GraphTasks = { "project"?: string; "team"?: string; "all"?: boolean; "statuses"?: Array<"open" | "running" | "review" | "done" | "failed" | "cancelled" | "ready" | "asking" | "paused" | "assigned" | "held" | "waiting" | "postponed" | "children" | "starting" | "stopping" | "landing" | "landed" | "beaten">; "before"?: string; "limit"?: number; "tasks"?: Array<string>; "whole"?: boolean };
 export type HeldRow = { "name": string; "size": number; "context": number; "family": string };
 export type Hit = { "task": string; "title": string; "where": string; "run": string; "at": string; "text": string; "marks": Array<MatchSpan> };
@@ -82,7 +83,7 @@ export type HostRow = { "id": string; "name": string; "awake": boolean; "lease_u
 export type HostRun = { "run": string; "task": string; "title": string; "since": string; "elsewhere_from": string | null };
 export type HostToken = { "id": string; "host": string; "until": string; "token"?: string };
 export type Hunk = { "old_start": number; "old_lines": number; "new_start": number; "new_lines": number; "heading"?: string; "lines"?: Array<string> };
-export type InboxItem = { "id": string; "kind": string; "severity": string; "words": string; "actions": Array<Action>; "task"?: string; "run"?: string; "title"?: string; "project"?: string; "options"?: Array<string>; "since"?: string | null; "behind"?: number; "always"?: string };
+export type InboxItem = { "id": string; "kind": string; "severity": string; "words": string; "actions": Array<Action>; "task"?: string; "run"?: string; "title"?: string; "project"?: string; "options"?: Array<string>; "since"?: string | null; "behind"?: number; "always"?: string; "given"?: string };
 export type InterruptRun = { "name": string };
 export type Invitation = { "id": string; "host": string; "until": string; "secret": string };
 export type InviteHost = { "store"?: string; "host"?: string; "seconds"?: number };
@@ -93,7 +94,7 @@ export type JsonObject = { [name: string]: JsonValue };
 export type JsonValue = string | number | boolean | null | Array<JsonValue> | JsonObject;
 export type KillSwarm = { "swarm": string; "why"?: string };
 export type LandTasks = { "tasks": Array<string>; "onto"?: string; "how"?: "merge" | "squash"; "force"?: string; "push"?: boolean; "pr"?: boolean };
-export type LandingRow = { "id": string; "task": string; "title": string; "state": string; "onto": string; "project": string; "how": string; "tip": string; "commit": string; "why": string; "force": string; "returns": number; "ahead": number | null; "author": string; "at": string; "gate"?: string; "candidates"?: Array<CandidateRow>; "evidence"?: EvidenceRow | null; "pull"?: string; "nothing"?: boolean; "waits"?: string; "remote"?: string; "pr"?: boolean };
+export type LandingRow = { "id": string; "task": string; "title": string; "state": string; "onto": string; "project": string; "how": string; "tip": string; "commit": string; "why": string; "force": string; "returns": number; "ahead": number | null; "author": string; "at": string; "gate"?: string; "candidates"?: Array<CandidateRow>; "evidence"?: EvidenceRow | null; "pull"?: string; "nothing"?: boolean; "waits"?: string; "remote"?: string; "pr"?: boolean; "given"?: string };
 export type LatestCheckpoint = { "to"?: string; "team"?: string };
 export type LimitRow = { "name": string; "until": string; "why": string; "holders": number };
 export type Limits = { "attempts"?: number; "time_limit"?: number; "budget"?: Budget; "agents"?: number; "permissions"?: "" | "read" | "edit" | "full"; "needs"?: Array<string> };
@@ -326,6 +327,7 @@ export interface Operations {
   "land.add": [LandTasks, Array<LandingRow>];
   "land.drop": [DropLanding, LandingRow];
   "land.forecast": [ForecastLandings, Array<ForecastRow>];
+  "land.give": [GiveLanding, LandingRow];
   "land.hold": [HoldLanding, LandingRow];
   "land.list": [ListLandings, Array<LandingRow>];
   "land.move": [MoveLanding, LandingRow];

@@ -7,7 +7,7 @@ import { Asking, confirm, Dialog, Toasts } from "./parts/dialog.js";
 import { useNotices } from "./parts/notify.js";
 import { harmless, Icon, last, Loading, money, readTheme, showHidden, Trouble, turnTheme, usePart } from "./parts/show.js";
 import { go, path, rail, screenAt } from "./router.js";
-import { connection, counted, counts, inbox, inboxGoesOn, loaded, may, me, overlay, stoodAt, tasks, version } from "./store.js";
+import { connection, counted, counts, inbox, inboxGoesOn, isMine, loaded, may, me, overlay, stoodAt, tasks, version } from "./store.js";
 
 function Screen() {
   const found = screenAt(path.value);
@@ -88,7 +88,7 @@ function nameOf(at) {
 }
 
 function Badge() {
-  const count = inbox.value?.filter((item) => item.kind !== "finished").length || 0; // that needs nobody
+  const count = inbox.value?.filter((item) => item.kind !== "finished" && isMine(item)).length || 0; // that needs nobody
   const shown = `${count}${inboxGoesOn.value ? "+" : ""}`;
   useNotices();
   const name = nameOf(path.value);

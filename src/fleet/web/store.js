@@ -42,6 +42,9 @@ export function keepOnly(ids) {
 /** Whether the server would let this person do it; until that is known, no. @param {string} permission */
 export const may = (permission) => me.value?.permissions.includes(permission) || false;
 
+/** Not given to somebody else. @param {Item} item */
+export const isMine = ({ given }) => !given || given === me.value?.name;
+
 /** How many tasks of each kind there are, whether they are here or not. */
 export const counts = computed(() => {
   version.value;

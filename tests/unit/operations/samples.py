@@ -59,6 +59,7 @@ from fleet.operations.insight.usage import ListBudgets, ReportUsage
 from fleet.operations.landing.forecast import ForecastLandings
 from fleet.operations.landing.landing import (
     DropLanding,
+    GiveLanding,
     HoldLanding,
     LandTasks,
     ListLandings,
@@ -251,6 +252,12 @@ def _landing(office, team: str) -> str:
     )  # fmt: skip
     trains = [] if store.trains() else [Put(Train(landing.train, 0, SECRET, "main"))]
     store.commit([*trains, Put(landing)], [])
+    return landing.id
+
+
+def _held(office, team: str) -> str:
+    landing = office.store.landing(_landing(office, team))
+    office.store.commit([Put(replace(landing, state=LandingState.HELD))], [])
     return landing.id
 
 
@@ -527,6 +534,7 @@ SAMPLES = {
     "land.show": lambda office, team: ShowLanding(_landing(office, team)),
     "land.output": lambda office, team: ReadGateOutput(_landing(office, team)),
     "land.hold": lambda office, team: HoldLanding(_landing(office, team)),
+    "land.give": lambda office, team: GiveLanding(_held(office, team)),
     "land.release": lambda office, team: ReleaseLanding(_landing(office, team)),
     "land.drop": lambda office, team: DropLanding(_landing(office, team)),
     "land.move": lambda office, team: MoveLanding(_landing(office, team)),

@@ -252,8 +252,12 @@ def _listed(config: Path | None, *, everything: bool) -> Result:
         "landing", "task", "state", "onto", Column("title", flexible=True),
         Column("why", flexible=True, spare=1),
     ]  # fmt: skip
-    cells = [(r.id, r.task, _state(r), r.onto, r.title, r.why or r.force) for r in rows]
+    cells = [(r.id, r.task, _state(r), r.onto, r.title, _why(r)) for r in rows]
     return Result("landings", rows, Table(columns, cells, empty="Nothing waits to land."))
+
+
+def _why(row: LandingRow) -> str:
+    return f"with {row.given}: {row.why}" if row.given else row.why or row.force
 
 
 def _state(row: LandingRow) -> str:
@@ -304,6 +308,7 @@ def show(*, landing: str, follow: bool, config: Path | None) -> Result:
         *(("tested", _tested(one)) for one in row.candidates),
         ("pull request", row.pull or None),
         ("sent back", row.returns or None), ("why", row.why or None),
+        ("with", row.given or None),
         ("forced", row.force or None), *_evidence(row), ("by", row.author),
     ]  # fmt: skip
     known = [(name, value) for name, value in pairs if value is not None]
@@ -412,6 +417,21 @@ def hold(*, landing: str, why: str, config: Path | None) -> Result:
     from fleet.operations.landing.landing import HoldLanding
 
     return _on_one(config, HoldLanding(landing, why), "{row.task} is held ({row.id}).")
+
+
+@land.command(config=True)
+@landing_argument
+@click.argument("name", default="")
+def give(*, landing: str, name: str, config: Path | None) -> Result:
+    """Give a landing that is held to NAME, a member of its team; without NAME, to everybody again."""
+    from fleet.operations.landing.landing import GiveLanding
+
+    words = (
+        "{row.task} is with {row.given} ({row.id})."
+        if name.strip()
+        else "{row.task} is with nobody ({row.id})."
+    )
+    return _on_one(config, GiveLanding(landing, name), words)
 
 
 @land.command(config=True)

@@ -174,9 +174,10 @@ def _rows(items: Sequence[InboxItem], *, everywhere: bool) -> Iterator[tuple[str
 
 
 def about_item(item: InboxItem) -> str:
-    """What it says, the answers that can be chosen, and how many tasks wait for it."""
+    """Who has it, what it says, the answers that can be chosen, and how many tasks wait for it."""
     options = " ".join(f"{n}) {option}" for n, option in enumerate(item.options, 1))
     tasks = "task" if item.behind == 1 else "tasks"
     behind = f"({item.behind} {tasks} behind it)" if item.behind else ""
     title = f"{item.title}: " if item.kind in TITLED and item.title != item.words else ""
-    return " ".join(f"{behind} {title}{item.words} {options}".split())
+    given = f"with {item.given}: " if item.given else ""
+    return " ".join(f"{behind} {given}{title}{item.words} {options}".split())

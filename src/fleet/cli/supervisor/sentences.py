@@ -59,6 +59,7 @@ CHANGES: Mapping[Kind, str] = {  # of a task; with the event's data, and who did
     Kind.RUN_PERMITTED: "asked for permission, and {actor} answered {answer}",
     Kind.RUN_STOP_WANTED: "is being stopped",
     Kind.LANDING_DROPPED: "no longer waits to land on {onto}",
+    Kind.LANDING_GIVEN: "has its landing on {onto} looked after by {to}",
     Kind.LANDING_HELD: "cannot land on {onto} yet",
     Kind.LANDING_MOVED: "was moved in the queue for {onto}",
     Kind.LANDING_QUEUED: "waits to land on {onto}",

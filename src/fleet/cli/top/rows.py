@@ -70,6 +70,8 @@ def _item_row(item: InboxItem, task: TaskRow | None) -> TopRow:
     what, words = WORDS.get(item.kind, item.kind), item.words
     if item.kind in {"not-landed", "review"} and item.title:
         words = item.title
+    if item.given:
+        words = f"with {item.given}: {words}"
     style = STYLES[item.severity]
     return TopRow(item.id, item.task, what, words, item.since, style, item, task)
 

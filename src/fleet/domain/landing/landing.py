@@ -76,6 +76,7 @@ class LandingWish:
     remote: str = ""  # it is built on this remote's branch, and pushed there
     pull: Proposal | None = None  # by a pull request there, which the forge merges
     moved: bool = False  # a person said when it lands, before or after which others
+    given: str = ""  # the member who looks after it, while it is held
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,4 +384,6 @@ def sent_back(landing: Landing, *, why: str, tries: int, result: str = "") -> La
 
 def queued_again(landing: Landing, tip: str, *, at: int) -> Landing:
     """What an earlier gate has said is not about this work any more."""
-    return replace(landing, state=LandingState.QUEUED, tip=tip, why="", at=at, evidence=Evidence())
+    wish = replace(landing.wish, given="")
+    queued, none = LandingState.QUEUED, Evidence()
+    return replace(landing, state=queued, tip=tip, why="", at=at, evidence=none, wish=wish)

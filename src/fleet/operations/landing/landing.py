@@ -13,6 +13,7 @@ from fleet.base.outside import Time
 from fleet.domain.access import Permission, allow
 from fleet.domain.causes import check_may_force
 from fleet.domain.data import dataclass
+from fleet.domain.entry import EntryKind
 from fleet.domain.errors import Mismatch, NotFound, Refused, Unavailable
 from fleet.domain.event import Kind
 from fleet.domain.landing.landing import (
@@ -34,7 +35,7 @@ from fleet.domain.landing.landing import (
     tested_tree,
     with_pull,
 )
-from fleet.domain.limits import Items, OneOf, Rows, TextLimit
+from fleet.domain.limits import Items, Name, OneOf, Rows, TextLimit
 from fleet.domain.run import Checkpoint, has_work
 from fleet.domain.task import Option, Spec, TaskState
 from fleet.operations.catalogue import Operation, Request
@@ -101,7 +102,8 @@ class LandingRow:
     waiting for a slot, passed or failed; empty: it is not its turn. `candidates`: those that are
     tested now with it among their members. `evidence`: of one that landed, or that failed.
     `remote`: it is pushed there; `pr`: by a pull request, whose address is `pull`. `nothing`: its task changed nothing, so that its branch
-    stays as it is; only `land.show` looks. `waits`: why nothing lands on its branch now.
+    stays as it is; only `land.show` looks. `waits`: why nothing lands on its branch now. `given`: the member who looks
+    after it, of one that is held.
     """
 
     id: str
@@ -127,6 +129,7 @@ class LandingRow:
     waits: str = ""
     remote: str = ""
     pr: bool = False
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +172,17 @@ class HoldLanding(Request[LandingRow]):
 
     landing: LandingName
     why: Reason = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveLanding(Request[LandingRow]):
+    """`to`: a member of its team, who looks after it until it is queued again; empty: anybody.
+
+    It is listed under *needs you* to everybody, and counts for that member alone.
+    """
+
+    landing: LandingName
+    to: Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,6 +441,7 @@ def _row(
         waits=blocked,
         remote=landing.wish.remote,
         pr=landing.wish.pull is not None,
+        given=landing.wish.given if landing.state is LandingState.HELD else "",
     )
 
 
@@ -548,6 +563,28 @@ def hold(context: Context, request: HoldLanding) -> LandingRow:
     why = why or f"{context.actor.name} holds it."
     landing = replace(landing, state=LandingState.HELD, why=why)
     return _changed(context, landing, Kind.LANDING_HELD, why=why)
+
+
+def give(context: Context, request: GiveLanding) -> LandingRow:
+    landing, to = _open_landing(context, request.landing), request.to.strip()
+    if landing.state is not LandingState.HELD:
+        raise Refused(
+            f"{landing.id} is {landing.state}: only what is held waits for a person.",
+            fix=f"fleet land hold {landing.id}",
+            code="not_held",
+        )
+    is_known = to in {"", context.actor.name} or context.store.entry(
+        EntryKind.MEMBER, landing.team, to
+    )
+    if not is_known:
+        raise NotFound(
+            f"There is no member '{to[:60]}' in team {landing.team}.",
+            fix="`fleet teams` lists the members.",
+        )
+    if landing.wish.given == to:
+        return _row(context, landing)
+    given = replace(landing, wish=replace(landing.wish, given=to))
+    return _changed(context, given, Kind.LANDING_GIVEN, to=to or "anybody")
 
 
 def release(context: Context, request: ReleaseLanding) -> LandingRow:
@@ -763,6 +800,7 @@ OPERATIONS = (
     Operation("land.list", ListLandings, _P.READ, list_all, "List what waits to land."),
     Operation("land.show", ShowLanding, _P.READ, show, "Show a landing."),
     Operation("land.hold", HoldLanding, _P.MERGE, hold, "Hold a landing."),
+    Operation("land.give", GiveLanding, _P.MERGE, give, "Give a held landing to a member."),
     Operation("land.release", ReleaseLanding, _P.MERGE, release, "Queue a held landing again."),
     Operation("land.drop", DropLanding, _P.MERGE, drop, "Drop a landing."),
     Operation("land.move", MoveLanding, _P.MERGE, move, "Move a landing within its queue.", idempotent=False),

@@ -315,6 +315,8 @@ TOOLS = (
            "Say which branches, at work or done, would conflict with their branch or each other.",
            "project limit", quiet=True),
     _calls("land_hold", "land.hold", "Hold a landing until it is released.", "landing! why", may=_P.MERGE),
+    _calls("land_give", "land.give", "Give a held landing to a member of its team, or back to all.",
+           "landing! to", may=_P.MERGE),
     _calls("land_release", "land.release", "Queue a landing again that was held or sent back too often.",
            "landing!", may=_P.MERGE),
     _calls("land_move", "land.move", "Move a landing to the front of its queue, or before another one.",

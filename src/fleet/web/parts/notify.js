@@ -1,7 +1,7 @@
 // The browser's own notifications of what newly needs a person, while the page is open and out of sight.
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { go } from "../router.js";
-import { inbox } from "../store.js";
+import { inbox, isMine } from "../store.js";
 import { harmless } from "./format.js";
 
 /** @typedef {import("../api.d.ts").InboxItem} Item */
@@ -32,7 +32,7 @@ export function useNotices() {
     const before = known.current;
     known.current = new Set(items.map((item) => item.id));
     if (!before || !document.hidden || permission() !== "granted") return;
-    items.filter((item) => URGENT.has(item.kind) && !before.has(item.id)).slice(0, 5).forEach(tell);
+    items.filter((item) => URGENT.has(item.kind) && isMine(item) && !before.has(item.id)).slice(0, 5).forEach(tell);
   }, [items]);
 }
 

@@ -1,5 +1,5 @@
 // What a person makes of work that ended: it is queued to land, goes back to its agent, or to another.
-import { act } from "../call.js";
+import { act, call } from "../call.js";
 import { tasks } from "../store.js";
 import { agentsHere } from "./agents.js";
 import { ask } from "./dialog.js";
@@ -24,4 +24,11 @@ export async function retryWith(task) {
   const agent = await ask({ title: `Retry ${task} with another agent`, field: "Agent", yes: "Retry", needed: true, choices });
   if (!agent || !(await act("task.edit", { task, agent: agent.trim() }))) return undefined;
   return act("task.retry", { task }, `${task} runs again, with ${agent.trim()}.`);
+}
+
+/** Who looks after a landing that is held; an empty answer: anybody. @param {string} landing */
+export async function give(landing) {
+  const choices = (await call("member.list", {})).map((each) => each.name);
+  const to = await ask({ title: `Give ${landing} to`, field: "Member", yes: "Give", choices });
+  return to === null ? undefined : act("land.give", { landing, to }, to ? `${landing} is with ${to}.` : `${landing} is with nobody.`);
 }

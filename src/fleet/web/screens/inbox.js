@@ -61,6 +61,7 @@ export function doings(item) {
     const landing = factOf(item.id);
     some.push({ name: "Try again", key: "y", primary: true, run: () => then("land.release", { landing }, `${task} is queued to land.`) });
     some.push({ name: "Send back", key: "b", run: () => judge((verdict) => verdict.sendBack(task)) });
+    some.push({ name: "Give to …", run: () => judge((verdict) => verdict.give(landing)) });
     some.push({ name: "Give up", run: () => then("land.drop", { landing }, `${task} stays on its branch.`) });
   }
   if (known.has("task.retry") && may("assign")) {
@@ -264,6 +265,7 @@ function Row({ item, current, choose }) {
       ${item.task ? html`<a class="id" href=${`/t/${item.task}`}>${item.task}</a>` : html`<span class="id">${item.kind}</span>`}
       ${title && html`<span class="of">${title}</span>`}
       <span class="grow"></span>
+      ${item.given && html`<span class="behind">with ${item.given}</span>`}
       ${(item.behind || 0) > 0 && html`<span class="behind" title="open tasks wait for this one">${item.behind} behind it</span>`}
       ${item.project && html`<span class="project" title=${item.project}>${last(item.project)}</span>`}
       <${Ago} at=${item.since} />

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 MINUTE = 60.0  # seconds in which the same refusal is written once, then counted
 ALARMING = 100  # refusals within such a minute: the coordinators are told
 HOUR = 3600 * 1_000_000  # microseconds in which they are told once
-REFUSALS = 1000  # that are counted apart from each other
-STRANGERS = 100  # of these, by callers without a token: a flood of them cannot push out the rest
+REFUSALS = 1000  # kinds of refusals that are counted separately; the rest by their code alone
+STRANGERS = 100  # kinds among them from callers without a token, so that these cannot use up all
 ERROR_FRAME = '{"type":"error"'
 DENIED = "websocket.http.response"
 FORBIDDING = UNPROVEN | {
@@ -42,13 +42,13 @@ FORBIDDING = UNPROVEN | {
     "too_many_requests",
     "too_many_streams",
     "too_many_at_once",
-}  # codes of frames
+}  # error codes that count as 403 when a WebSocket frame reports them
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 @dataclass(slots=True)
 class Caller:
-    """Who sent the request that is being answered. `noted`: the trail knows of it already."""
+    """Who sent the request that is being answered. `noted`: the audit trail has it already."""
 
     address: str = ""
     called: str = ""  # the method and the path
@@ -69,9 +69,10 @@ def admitted(grant: TokenGrant) -> None:
 
 
 class Audit:
-    """In the loop. `reads`: what changes nothing is written down, too.
+    """Writes records to the audit trail; used in the event loop only.
 
-    `alarm` is told of a minute with many refusals.
+    `reads`: also record requests that change nothing. `alarm` is called, at most once an hour,
+    with a sentence about a minute that had `ALARMING` refusals.
     """
 
     alarm: Callable[[str], None] | None = None
@@ -112,7 +113,7 @@ class Audit:
             self._write(record)
 
     def tool_failed(self, name: str, code: str) -> None:
-        """A tool that was refused before any of its operations."""
+        """Record an MCP tool call that was refused before any of its operations ran."""
         by = caller()
         if not by.noted:
             by.called = f"tool {name}"[:MAX_TARGET]
@@ -120,7 +121,7 @@ class Audit:
             by.noted = True
 
     def answered(self, status: int, code: str) -> None:
-        """No operation was carried out: it was refused before, or there is none."""
+        """Record a request that reached no operation: it was refused first, or needs none."""
         by = caller()
         if by.noted:
             return
@@ -134,7 +135,7 @@ class Audit:
             self._write(record)
 
     def refused_at_the_door(self, address: str, code: str) -> None:
-        """A connection that was refused before it had sent a whole request."""
+        """Record a connection that was refused before it had sent a whole request."""
         self._refuse(
             AuditRecord("", self._clock(), str(AuditOutcome.REFUSED), address=address, code=code)
         )
@@ -162,7 +163,7 @@ class Audit:
         return AuditRecord("", self._clock(), str(outcome), **about)
 
     def _refuse(self, record: AuditRecord) -> None:
-        """Write the first of a minute; count the others, and write how many there were after it."""
+        """Write the first refusal of its kind in a minute; `count` writes how many followed."""
         self.refusals[record.code] += 1
         self._of_this_minute += 1
         if self._of_this_minute == ALARMING and record.at >= self._quiet_until:
@@ -193,7 +194,7 @@ class Audit:
             )
 
     def count(self) -> None:
-        """Write how often each refusal was repeated; the next of its kind is written again."""
+        """Write how often each refusal was repeated, and start counting anew."""
         if self._counting is not None:
             self._counting.cancel()
         repeats, self._repeats, self._counting = self._repeats, {}, None
@@ -221,7 +222,7 @@ def described(error: BaseException) -> tuple[int, str]:
 
 
 class Observed:
-    """Around the whole of the server: how long each answer took to begin, and what was refused."""
+    """ASGI middleware that measures the time to each response and records refused requests."""
 
     def __init__(self, app: Any, meters: Meters, audit: Audit) -> None:
         self._app, self._meters, self._audit = app, meters, audit
@@ -255,7 +256,7 @@ class Observed:
         return timed
 
     def _heard(self, send: Any) -> Any:
-        """A socket is refused with an answer in HTTP, or with a frame."""
+        """Wrap a WebSocket's `send` to record refusals: HTTP responses and error frames."""
         status = 0
 
         async def heard(message: Message) -> None:
@@ -274,7 +275,7 @@ class Observed:
 
 
 def _code(status: int, body: bytes) -> str:
-    """As the answer says it."""
+    """Return the error code in a response body; empty unless the status is an error."""
     if status < 400:
         return ""
     try:

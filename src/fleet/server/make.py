@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from fleet.ports import Chosen, Store, TaskFiles, World
 
 WORLD_TRUST_SECONDS = 0.2  # seconds for which a project is believed to be as it was
-WAITERS, WAITERS_EACH = 16, 8  # runs that are being ended for a caller who waits; of one member
-OUTSIDE, OUTSIDE_EACH = 8, 3  # programs that are being waited for, such as git; of one member
+WAITERS, WAITERS_EACH = 16, 8  # callers that wait for runs to end: in all, of one member
+OUTSIDE, OUTSIDE_EACH = 8, 3  # callers that wait for programs such as git: in all, of one member
 MOST_WAITING = 100  # requests of one member that wait for those
 
 
 def make_server(app: App, *, host: str, names: tuple[str, ...] = ()) -> Server:
-    """`names`: by which other machines call it, besides its address; those of a proxy before it."""
+    """`names`: other host names that clients use for this server, such as that of a proxy."""
     directory = str(app.loaded.project or app.cwd)
     reads = Reads(app.another_store, app.another_store(), is_near=not app.shared)
     streams = Streams(reads, _teams(reads.store), CLAUDE_FLEET.frame)
@@ -110,7 +110,7 @@ def _files(app: App) -> Iterator[TaskFiles]:
 
 
 class Glances:
-    """What a project declares, looked at no more often than people could notice."""
+    """What projects declare, read again at most every `WORLD_TRUST_SECONDS`."""
 
     def __init__(self, world: Callable[[str], World[Chosen]]) -> None:
         self._world = world
@@ -126,7 +126,7 @@ class Glances:
 
 
 class HostThreads:
-    """In threads beside the loop and the writer, each with a store of its own."""
+    """Does slow work in threads beside the loop and the writer, each with a store of its own."""
 
     def __init__(self, app: App, offers: OfferedPlaces) -> None:
         self._app, self._offers = app, offers
@@ -135,11 +135,11 @@ class HostThreads:
         self._outside = FairThreads("outside", OUTSIDE, OUTSIDE_EACH, MOST_WAITING)
 
     def __call__(self, actor: Actor, task: str) -> Future[None]:
-        """Done once the hosts of this task's runs have ended them."""
+        """Return a future that is done once the hosts of this task's runs have ended them."""
         return self._waiters.submit(_who(actor), lambda: self._wait(task))
 
     def do(self, actor: Actor, request: Request[Any], key: str) -> Future[Any]:
-        """Of an operation that waits for programs of this host."""
+        """Carry out an operation that waits for programs of this host."""
         return self._outside.submit(_who(actor), lambda: self._do(actor, request, key))
 
     def _do(self, actor: Actor, request: Request[Any], key: str) -> Any:
@@ -151,7 +151,7 @@ class HostThreads:
             own.store.close()
 
     def end(self) -> None:
-        """Nobody waits any longer for what other hosts do."""
+        """End all waits for other hosts: the server is stopping."""
         self._over.set()
 
     def _wait(self, task: str) -> None:

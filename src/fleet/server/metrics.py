@@ -1,4 +1,4 @@
-"""The figures of a server, read from events as they come. They count from its start on."""
+"""The metrics of a server, counted from the events since it started."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 NONE: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 SECOND = 1_000_000
 BATCH = 1000
-FLOOR = 1.0  # seconds; a nudge may be missed
+FLOOR = 1.0  # seconds after which the watch looks at the store even if nothing woke it
 RECOUNT = 1.0  # seconds between two counts of all tasks
 QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
 
 
 class Meters:
-    """Written by the thread that watches, and by the loop; read by callers."""
+    """The counters. The event watch and the loop write them, any thread reads them."""
 
     def __init__(self) -> None:
         self.number = 0  # of the last event that was counted
@@ -72,7 +72,7 @@ class Meters:
                     self._dollars += used.usd
 
     def count(self, store: Store) -> None:
-        """Count what there is: seldom, and only when something has happened."""
+        """Count the store's rows, at most every `RECOUNT` seconds and only after an event."""
         number, at = self._totalled
         now = time.monotonic()
         if number != self.number and now - at > RECOUNT:
@@ -139,7 +139,7 @@ class Meters:
         )  # fmt: skip
 
     def _tasks(self, store: Store) -> dict[str, int]:
-        """Counted anew only when something has happened: there may be very many."""
+        """Return the number of tasks by state, counted anew at most every `RECOUNT` seconds."""
         number, at, counts = self._counted
         if number != self.number or not number:
             now = time.monotonic()
@@ -150,7 +150,7 @@ class Meters:
 
 
 def ready_at(store: Store, claimed: Event) -> int:
-    """When nothing but capacity held it any more, as far as is known now."""
+    """Return when a claimed task only waited for capacity any more, as far as is known now."""
     task = store.task(claimed.task)
     times = [task.created_at, task.tally.not_before]
     times += [need.tally.ended_at for need in store.tasks_by_id(task.after).values()]
@@ -201,13 +201,13 @@ class EventWatch:
         self._open, self._meters, self._wake, self._saw = open_store, meters, wake, saw
         self._fresh = threading.Event()
         self._nudged = self._over = False
-        self.looked, self.trouble = time.monotonic(), ""  # at the store; why the last look failed
+        self.looked, self.trouble = time.monotonic(), ""  # the last look; why it failed
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
-        self._ready.wait()  # what is written from here on is counted
+        self._ready.wait()  # until the thread counts what is written
 
     def stop(self) -> None:
         self._over = True
@@ -215,7 +215,7 @@ class EventWatch:
         self._thread.join()
 
     def heard(self) -> None:
-        """From a supervisor in this process, which hears of everything: we need not look ourselves."""
+        """Look at once; the supervisor in this process calls it after each change."""
         self._nudged = True
         self._fresh.set()
 
@@ -232,7 +232,7 @@ class EventWatch:
             store.close()
 
     def _look_again(self, store: Store) -> None:
-        """A store that is away now may be back later."""
+        """Look at the store, then wait for a change. Note its trouble: it may come back."""
         try:
             self._look(store)
             self._meters.count(store)

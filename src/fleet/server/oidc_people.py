@@ -27,7 +27,7 @@ FIX = "Log in again with your identity provider, and set FLEET_TOKEN to the new 
 
 
 class People:
-    """Which claims of the issuer's tokens count, and what they mean here, is in the settings."""
+    """Reads the issuer's tokens; the settings say what their claims mean here."""
 
     def __init__(self, settings: OidcSettings, keys: IssuerKeys) -> None:
         self._settings, self._keys = settings, keys
@@ -36,7 +36,7 @@ class People:
         return self._keys.find(key_id) is not None
 
     def read(self, token: str, header: dict[str, Any]) -> tuple[dict[str, Any], Actor, str]:
-        """The claims, who that is here, and the id of the key; raise `Forbidden` if it is nobody."""
+        """Return the claims, the actor and the key's id; raise `Forbidden` for no role or team."""
         key = self._key(str(header.get("kid", "")))
         algorithm = str(header.get("alg"))
         if algorithm not in ALGORITHMS:
@@ -71,7 +71,7 @@ class People:
 
 
 def person_of(claims: dict[str, Any], settings: OidcSettings) -> Actor:
-    """Who that is here. No claim gives more than the settings say it does."""
+    """Return the actor of these claims; raise `Forbidden` when they give no role or no team."""
     name = _name(claims, settings.name_claim)
     roles = set(_mapped(claims.get(settings.role_claim), settings.roles))
     teams = _mapped(claims.get(settings.team_claim), settings.teams)
@@ -98,7 +98,7 @@ def _name(claims: dict[str, Any], claim: str) -> str:
 
 
 def _mapped(values: Any, pairs: Iterable[str]) -> list[str]:
-    """What the claim's values mean, in the order of the settings: each is `VALUE=MEANING`."""
+    """Return the meanings of a claim's values by the `VALUE=MEANING` pairs, in the pairs' order."""
     have = {values} if isinstance(values, str) else set(map(str, values or ()))
     split = (pair.rpartition("=") for pair in pairs)
     return [meaning.strip() for value, _, meaning in split if value.strip() in have]

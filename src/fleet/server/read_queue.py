@@ -1,4 +1,4 @@
-"""Reading for those who ask: never for long in the loop, in turns, and with a deadline."""
+"""Reads for callers: never long in the event loop, in turns by member, and with a deadline."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ INLINE = 0.01  # seconds that a read may take in the loop
 THREADS = 4
 EACH = 2  # threads that one caller may use at once
 READ_SECONDS = 5.0
-SLOW_SECONDS = 30.0  # in which what took long twice is not tried in the loop again
-WORK = 0.002  # seconds of work, by which a read that took long is itself to blame for it
-OF_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS counts no threads
+SLOW_SECONDS = 30.0  # for which a read that was slow twice is not tried in the loop again
+WORK = 0.002  # seconds of processor time after which a slow read, not a busy machine, is to blame
+OF_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS lacks the first
 KNOWN = 1000
-EVERYBODYS = frozenset({"", "tokens", "streams"})  # for whom it is read, when for no one member
+EVERYBODYS = frozenset({"", "tokens", "streams"})  # callers that are the server, not a member
 
 
 class ReadJob(NamedTuple):
@@ -38,7 +38,7 @@ class ReadJob(NamedTuple):
 
 
 class _Late(NamedTuple):
-    """When a read took long; and whether it had done so before, and was itself to blame."""
+    """When a read was slow. `to_blame`: it was slow before, too, and not because of others."""
 
     at: float
     to_blame: bool
@@ -47,19 +47,18 @@ class _Late(NamedTuple):
 class Reads:
     """`own` is the loop's store; `is_near`: it answers in microseconds, so the loop may wait for it.
 
-    Most reads are so small that a thread would cost more than they do: they are begun in the loop,
-    and begun again in a thread when they take longer than `INLINE`. The first read of a kind after a
-    start often does: only what takes long again is read in a thread from its beginning, and only if
-    it worked or waited for the disk. On a busy machine any read may have to wait for its turn, and a
-    thread of its own would wait for more of them. Threads are shared fairly among those who ask, each
-    of whom has at most `EACH` of them.
+    Most reads are so small that a thread would cost more than they do. So a read starts in the
+    loop, and starts again in a thread when it takes longer than `INLINE`. The first read of a kind
+    after a start often does. Only a read that is slow again goes to a thread at once, and only if
+    it used the processor or waited for the disk: on a busy machine any read may have to wait, and
+    in a thread it would wait longer. Callers share the threads fairly; each has at most `EACH`.
     """
 
     def __init__(self, open_store: Callable[[], Store], own: Store, *, is_near: bool) -> None:
         self._open, self.near = open_store, own if is_near else None
         self.store: Store = _OfThread(own)
         self._turns = Turns[ReadJob](EACH)
-        self.most: int | None = None  # slow reads of one member that may wait
+        self.most: int | None = None  # how many slow reads of one member may wait
         self._idle = 0
         self._threads: list[threading.Thread] = []
         self._changed = threading.Condition()
@@ -67,13 +66,16 @@ class Reads:
         self._over = False
 
     def __len__(self) -> int:
-        """The threads that it has."""
+        """The number of threads that were started."""
         return len(self._threads)
 
     async def do(
         self, who: str, act: Callable[[Store], T], *, kind: str = "", beside: bool = False
     ) -> T:
-        """Raise `TooSlow` at the deadline. `kind` tells what it is; `beside`: not in the loop."""
+        """Return the result of `act`; raise `TooSlow` at the deadline.
+
+        `kind` names reads that take about the same time; `beside`: never in the loop.
+        """
         late = None if self.near is None else self._lately(who, kind)
         if self.near is not None and not beside and not (late and late.to_blame):
             before = _worked() if late else None
@@ -92,7 +94,7 @@ class Reads:
             self._changed.notify_all()
 
     def _lately(self, who: str, kind: str) -> _Late | None:
-        """That it took long, if it did so in the last seconds."""
+        """Return when a read of this kind was slow, unless that is too long ago."""
         late = self._late.get((who, kind))
         if late is not None and time.monotonic() - late.at > SLOW_SECONDS:
             del self._late[who, kind]
@@ -100,7 +102,7 @@ class Reads:
         return late
 
     def _note_slow(self, who: str, kind: str, before: tuple[float, int] | None) -> None:
-        """`before`: see `_worked`; None: it has not been slow lately."""
+        """Remember a slow read. `before`: `_worked()` at its start, None for the first slow one."""
         if len(self._late) >= KNOWN:
             self._late.clear()
         to_blame = before is not None and _is_to_blame(before)
@@ -137,7 +139,7 @@ class Reads:
                 store = store or self._open()
                 store.limit(READ_SECONDS)
                 _OWN.store = store
-                if not job.done.done():  # a caller still waits for it
+                if not job.done.done():  # its caller still waits
                     result = job.act(store)
             except BaseException as failure:  # noqa: BLE001  # the caller is told
                 error = failure
@@ -151,7 +153,7 @@ class Reads:
                 store.close()
 
     def _next(self) -> ReadJob | None:
-        """None at the end."""
+        """Wait for a job and return it; None when the server stops."""
         with self._changed:
             self._idle += 1
             try:
@@ -165,7 +167,7 @@ class Reads:
 
 
 def _worked() -> tuple[float, int]:
-    """What this thread has done so far: seconds of work, and blocks read from a disk."""
+    """Return this thread's processor time in seconds, and the blocks it has read from a disk."""
     return time.thread_time(), resource.getrusage(OF_THREAD).ru_inblock
 
 
@@ -178,7 +180,7 @@ _OWN = threading.local()
 
 
 class _OfThread:
-    """Whichever store belongs to the thread that asks."""
+    """A store that passes each call to the store of the calling thread."""
 
     def __init__(self, loops: Store) -> None:
         self._loops = loops

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
     from fleet.ports import Store
 
-TRUST_SECONDS = 1.0  # for which an answer counts: frequent requests cost nothing more
+TRUST_SECONDS = 1.0  # for which a result is reused, however many requests there are
 STORE_SECONDS = 2.0  # seconds for the store
 FREE_BYTES = 32 << 20  # on the disk of the home
-SILENT_SECONDS = 10.0  # without a look of the thread that watches the store
-PROBE = "probe"  # the kind of the ids that are taken to try a write
+SILENT_SECONDS = 10.0  # without a look at the store after which it counts as unavailable
+PROBE = "probe"  # the kind of id that is created to try a write
 BEAT = 60 * SECOND  # the longest time between two renewals of a supervisor's lease
 
-Problems = dict[str, str]  # by what they are of: the store, the disk, the supervisor
+Problems = dict[str, str]  # by what has them: the store, the disk, the supervisor
 
 
 class Readiness:
-    """`open_store` is called in a thread, so that a store that stalls stalls nobody else.
+    """Finds what keeps the server from working. A thread opens the store, which may stall.
 
-    The sentences name no address and no path: strangers may ask, too.
+    The sentences contain no address or path: callers need no token.
     """
 
     def __init__(self, open_store: Callable[[], Store], home: Path, host: str) -> None:
@@ -43,18 +43,21 @@ class Readiness:
         self._trouble = ""  # of the last request that needed the store
 
     def worked(self) -> None:
-        """A request has written."""
+        """Note that a write worked, so the store's problem is over."""
         if self._trouble:
             self._trouble = ""
             self._last.pop("store", None)
 
     def failed(self, error: BaseException) -> None:
-        """What else is unavailable, such as a terminal, says nothing about the store."""
+        """Note an error of the store; other errors, such as of a terminal, are passed over."""
         if isinstance(error, StoreAway):
             self._trouble = _store_problem(error)
 
     def known(self, watched: float, trouble: str) -> Problems:
-        """What was seen last. `watched`: when the store was last looked at; `trouble`: why in vain."""
+        """Return the last known problems, without trying anything.
+
+        `watched`: when the event watch last looked at the store; `trouble`: why that failed.
+        """
         problems = dict(self._last)
         if self._trouble or trouble:
             problems["store"] = self._trouble or trouble
@@ -63,7 +66,7 @@ class Readiness:
         return problems
 
     async def problems(self) -> Problems:
-        """Try it; several who ask at once share one try."""
+        """Try the store and the disk; concurrent callers share one try."""
         if self._look is None or (
             self._look.done() and time.monotonic() - self._looked > TRUST_SECONDS
         ):
@@ -77,7 +80,7 @@ class Readiness:
         return self._last
 
     def _try(self, look: asyncio.Future[Problems]) -> None:
-        """In a thread."""
+        """Try the store and the disk, in a thread; set the problems as the result of `look`."""
         problems = self._disk()
         try:
             problems |= self._store()
@@ -99,7 +102,7 @@ class Readiness:
     def _store(self) -> Problems:
         store = self._open()
         try:
-            store.new_id(PROBE)  # written, and waited for
+            store.new_id(PROBE)  # a write that reaches the disk
             if not self.supervised:
                 return {}
             row = store.hosts().get(self._host)

@@ -1,4 +1,4 @@
-"""Being the server, until it is told to stop."""
+"""Run the server until it is told to stop."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from fleet.app import App
     from fleet.ports import Beside
 
-SECRET = 16  # characters: the owner of a token could try all secrets that are shorter
+SECRET = 16  # characters: shorter secrets could be guessed from one token
 GRACE = 5  # seconds for requests that are being answered
 RAISE_LIMIT = "Raise the limit on open files (ulimit -n)."
-WARN_SECONDS = 60.0  # between two warnings about it
-IDLE_SECONDS = 15  # that an idle connection is kept which has shown no token
+WARN_SECONDS = 60.0  # between two such warnings
+IDLE_SECONDS = 15  # for which an idle connection without a token is kept
 BACKLOG = 2048  # connections that wait to be accepted
-PING = 30.0  # seconds between signs of life on a socket, and for their answers
+PING = 30.0  # seconds between pings on a WebSocket, and to wait for their pongs
 
 
 class RunningServer:
-    """The port is ours from the start; requests are answered from `run` on."""
+    """A server that has its port once constructed, and answers requests once `run` is called."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class RunningServer:
             )
         app.home.ensure()
         files = raise_file_limit()
-        self._backlog = min(BACKLOG, files // 4)  # so many may be accepted before one is counted
+        self._backlog = min(BACKLOG, files // 4)  # all may be accepted before one is counted
         self._home, self._host, self._ping = app.home.path, host, ping
         self._proxies = app.loaded.settings.server.trusted_proxies
         self._door = Door(min(MAX_CONNECTIONS, files // 2), self._proxies)
@@ -76,18 +76,18 @@ class RunningServer:
         return int(self._socket.getsockname()[1])
 
     def stop(self) -> None:
-        """From any thread, or from a signal."""
+        """Stop serving; may be called from any thread or signal handler."""
         self._over = True
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
 
     @property
     def crowded(self) -> bool:
-        """Whether writes are being asked for: the supervisor inside lets them go first."""
+        """Whether requests want to write; the supervisor in this process lets them go first."""
         return self._server.writer.crowded
 
     def heard(self) -> None:
-        """From the supervisor inside: something has happened."""
+        """Look for new events at once; the supervisor in this process calls it."""
         self._server.watch.heard()
 
     def run(self, say: Callable[[str], None], beside: Beside | None = None) -> None:
@@ -117,10 +117,10 @@ class RunningServer:
 
 
 class _Quiet(uvicorn.Server):
-    """Signals are somebody else's: they end more than this.
+    """Uvicorn without its signal handlers, as signals end more than the server.
 
-    Without a free file nobody can be accepted, and uvloop closes the socket that it listens on: we
-    listen again, on a copy of it.
+    When no file descriptor is free, uvloop closes its listening socket; this class then listens
+    again on a copy of it.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class _Quiet(uvicorn.Server):
         self._is_deaf = False
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._ending()  # first: a stream that is read would last for the whole of the grace
+        self._ending()  # first: live streams would otherwise last for all of the grace period
         self._kept.close()
         await super().shutdown(sockets)
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from fleet.domain.event import Event
     from fleet.ports import TaskFiles
 
-REST = 50.0  # times as long as a folder took, while more comes: requests go first
-QUIET = 0.05  # seconds without an event, after which nobody is kept waiting
-LOOK = 1.0  # seconds for which a supervisor is believed to be there
+REST = 50.0  # pause after a folder, in multiples of the time it took, while requests come in
+QUIET = 0.05  # seconds without an event after which folders are written without a pause
+LOOK = 1.0  # seconds between checks whether a supervisor runs
 
 
 class Folders:
-    """A thread that writes them after the answer was given, so that no request waits for it.
+    """A thread that writes the folders after the response was sent, so that no request waits.
 
-    `supervised`: a supervisor of this home runs, which writes them itself. One that starts later
-    writes those that we did not come to.
+    `supervised`: whether a supervisor of this home runs, which writes them itself. One that starts
+    later writes those that are missing.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Folders:
     ) -> None:
         self._open, self._is_supervised = open_files, supervised
         self._due: dict[str, None] = {}
-        self._newest = 0.0  # when the last of these came
+        self._newest = 0.0  # when the last event came
         self._fresh = threading.Event()
         self._over = False
         self._thread = threading.Thread(target=self._run, name="folders", daemon=True)
@@ -48,7 +48,7 @@ class Folders:
         self._thread.join()
 
     def add(self, events: Sequence[Event]) -> None:
-        """From any one thread, once they are on the disk."""
+        """Write the folders of these events' tasks; called by one thread, after the commit."""
         for event in events:
             if event.changes_folder:
                 self._due[event.task] = None
@@ -77,7 +77,7 @@ class Folders:
             began = time.monotonic()
             if began - looked > LOOK:
                 looked, supervised = began, self._is_supervised()
-            task, _ = self._due.popitem()  # the newest: it is the one that is looked for
+            task, _ = self._due.popitem()  # the newest, which people look at first
             if not supervised:
                 files.refresh(task)
                 self._rest(began)

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 ALGORITHM = "HS256"
 FIX = "`fleet token create` makes one."
 NEEDED = ["exp", "jti", "sub", "role", "team"]
-OUTSIDE = "oidc:"  # begins the ids of another issuer's keys and people
-KNOWN = 4096  # tokens whose signature need not be looked at again
+OUTSIDE = "oidc:"  # prefix of the ids of an OIDC issuer's keys and people
+KNOWN = 4096  # verified tokens that are remembered
 
 
 @dataclass(frozen=True, slots=True)
 class TokenGrant:
-    """What a token says. `id` is what it can be revoked by; `until` is in seconds since 1970.
+    """What a verified token grants. `id` is used to revoke it.
 
-    `key` is the id of the key that signed it: a retired key takes its tokens with it. `at` is when it
-    was made, in microseconds; `ended_by` are the revocations that would end it. `host`: the one whose
-    supervisor may connect with it. `budget`: of requests, which it shares with the other tokens that
-    its holder can get; empty: it has one of its own.
+    `at`: when it was made, in microseconds; `until`: when it expires, in seconds since 1970. `key`:
+    the id of its signing key, whose retirement ends it; `ended_by`: the keys of revocations that
+    would end it. `host`: the host whose supervisor may connect with it. `budget`: the name of the
+    request rate that it shares with other tokens of its holder; empty: it has its own.
     """
 
     id: str
@@ -47,7 +47,7 @@ class TokenGrant:
 
 
 class TokenCheck:
-    """`is_revoked` is asked for every request: a member may have been removed since."""
+    """Verifies tokens. `is_revoked` is called for every request, as revocations count at once."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class TokenCheck:
         self._seen: dict[bytes, TokenGrant] = {}
 
     def ended_by(self, is_over: Callable[[str], bool]) -> None:
-        """Asked of the run that a token is bound to: it ends with it."""
+        """Set the function that tells whether a run has ended; a run's tokens end with it."""
         self._is_over = is_over
 
     def check(self, token: str) -> TokenGrant:
-        """Raise `Forbidden` unless it is one of ours, is not over, and was not revoked.
+        """Return what a token grants; raise `Forbidden` if it is forged, expired or revoked.
 
-        One that is bound to a run is over when that run is.
+        A token that is bound to a run ends with the run.
         """
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         grant = self._seen.get(digest)
@@ -124,8 +124,8 @@ class TokenCheck:
             ) from None
 
     def _decoded(self, token: str, named: str | None) -> tuple[dict[str, Any], str]:
-        """The claims, and the id of the key that signed them. `named`: the key that the token names."""
-        if named is None:  # from before tokens named their key
+        """Return the claims and the id of their key. `named`: the key id in the token's header."""
+        if named is None:  # made by a version whose tokens did not name their key
             return self._by_any(token)
         key = self._keys.find(named)
         return (_claims(token, key), key.id) if key else _no_key(named)
@@ -141,14 +141,17 @@ class TokenCheck:
 
 
 def _budget(actor: Actor, session: str, enrolment: str) -> str:
-    """Who renews a session, or enrols again, gets another token each time."""
+    """Return the request budget that all tokens of one session or enrolment code share."""
     if enrolment:
         return f"enrolment {enrolment} {actor.name}"
     return f"session {session}" if session else ""
 
 
 def _granted(claims: dict[str, Any], actor: Actor, key: str) -> TokenGrant:
-    """By another issuer's token. All of one person's count as one: for the rate, and as revoked."""
+    """Return what an OIDC issuer's token grants.
+
+    All tokens of one person share an id, so they share a request rate and are revoked together.
+    """
     token_id = f"{OUTSIDE}{claims['sub']}"
     at = round(float(claims["iat"]) * 1_000_000)
     ended_by = keys_of(token_id, actor.name, actor.team)

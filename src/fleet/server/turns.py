@@ -1,4 +1,4 @@
-"""Who of those that wait is next: one member after another, however much each of them asks for."""
+"""Fair queues: members take turns, however many jobs each of them has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ J = TypeVar("J")
 
 
 class Turns(Generic[J]):
-    """Of one member at most `each` go on at once. Not safe for threads by itself."""
+    """A fair queue, of which at most `each` jobs of one member run at once. Not thread-safe."""
 
     def __init__(self, each: int) -> None:
         self._each = each
@@ -24,7 +24,7 @@ class Turns(Generic[J]):
         self._going: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """How many wait."""
+        """How many jobs wait."""
         return sum(map(len, self._waiting.values()))
 
     def add(self, who: str, job: J, most: int | None = None) -> None:
@@ -39,12 +39,12 @@ class Turns(Generic[J]):
         self._waiting.setdefault(who, deque()).append(job)
 
     def take(self) -> tuple[str, J] | None:
-        """The oldest of whoever has waited longest for a turn; `end` must be called after it."""
+        """Return the next member and their oldest job, or None; call `end` when it is done."""
         for who, line in self._waiting.items():
             if self._going[who] < self._each:
                 job = line.popleft()
                 del self._waiting[who]
-                if line:  # the others come first
+                if line:  # the member goes to the end of the queue
                     self._waiting[who] = line
                 self._going[who] += 1
                 return who, job
@@ -57,9 +57,9 @@ class Turns(Generic[J]):
 
 
 class FairThreads:
-    """Threads in which members take turns: who asks for much waits, and keeps nobody else waiting.
+    """Threads in which members take turns, so that one with many jobs delays only itself.
 
-    `each`: of one member at once; `most`: that may wait.
+    `each`: how many jobs of one member run at once; `most`: how many of one may wait.
     """
 
     def __init__(self, name: str, threads: int, each: int, most: int | None = None) -> None:
@@ -68,11 +68,11 @@ class FairThreads:
         self._turns, self._most = Turns[Any](each), most
 
     def __len__(self) -> int:
-        """How many wait."""
+        """How many jobs wait."""
         return len(self._turns)
 
     def submit(self, who: str, act: Callable[[], Any]) -> Future[Any]:
-        """Raise `Refused` when too much of this member waits."""
+        """Run `act` in a thread; raise `Refused` when too many jobs of this member wait."""
         done: Future[Any] = Future()
         with self._lock:
             self._turns.add(who, (act, done), self._most)
@@ -80,7 +80,11 @@ class FairThreads:
         return done
 
     def _next(self) -> None:
-        """There are as many of these as there are jobs: one that finds none was for one that waits."""
+        """Do jobs until none may run.
+
+        It is submitted once for each job. A job that had to wait for others of its member is done
+        by the call that did those, so its own call may find none left.
+        """
         while True:
             with self._lock:
                 taken = self._turns.take()

@@ -1,4 +1,4 @@
-"""The one thread that writes. What waits for it is written together, with one wait for the disk."""
+"""The one thread that writes. It writes waiting requests in one transaction, with one fsync."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context, Request
     from fleet.ports import Store
 
-MAX_REQUESTS = 256  # in one transaction: the last of them waits for all
-LONGEST = 0.01  # seconds for which the loop stands still
-CROWD_SECONDS = 0.05  # between two that ask: a rush, for as long after the last
-BATCH_SECONDS = 0.1  # after which the rest of a batch waits for its turn once more
+MAX_REQUESTS = 256  # in one transaction, for which each of them waits
+LONGEST = 0.01  # seconds for which the event loop waits for a batch's statements
+CROWD_SECONDS = 0.05  # two requests within this time are a rush, which lasts as long again
+BATCH_SECONDS = 0.1  # after which the rest of a batch is put off to the next one
 WRITE_SECONDS = 15.0  # for a batch; what is not written by then is refused
-END_SECONDS = 0.005  # between two looks at the end whether all is written
-QUIET = 0.0001  # seconds without another, when several ask at once
+END_SECONDS = 0.005  # between two checks, when the server stops, whether all is written
+QUIET = 0.0001  # seconds without another request after which a crowd's batch is written
 
 
 class WriteJob(NamedTuple):
@@ -38,7 +38,7 @@ class WriteJob(NamedTuple):
 
 
 def in_turns(jobs: list[WriteJob]) -> list[WriteJob]:
-    """One of each member, then the next one of each: who asks for much keeps nobody else waiting."""
+    """Return the jobs in turns: the first of each member, then the second of each, and so on."""
     lines: dict[tuple[str, str], list[WriteJob]] = {}
     for job in jobs:
         actor = job.context.actor
@@ -49,13 +49,13 @@ def in_turns(jobs: list[WriteJob]) -> list[WriteJob]:
 
 
 class Writer:
-    """`wrote` is told after each transaction, in this thread.
+    """`wrote` is called after each transaction, in this thread.
 
-    Those who ask do so in one loop. What they ask for is gathered there while this thread is at
-    work, and then for as long as more of it comes: one large transaction costs far less than many
-    small ones. While a batch is said to the store the loop stands still, unless that takes long:
-    two threads that take turns at every statement need twice the time. It goes on while the disk
-    is waited for.
+    All callers are in one event loop. It gathers their requests while this thread writes, and then
+    for as long as more come in: one large transaction costs far less than many small ones. The
+    loop stands still while this thread sends a batch's statements to the store, unless that takes
+    long, because two threads that alternate at each statement need twice the time. The loop goes
+    on while the disk is being waited for.
     """
 
     def __init__(self, open_store: Callable[[], Store], wrote: Callable[[], None]) -> None:
@@ -64,28 +64,28 @@ class Writer:
         self._batches: queue.SimpleQueue[list[WriteJob] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._gathered: list[WriteJob] = []
-        self._began = 0.0  # when the batch was handed over that is being written
-        self._newest = 0.0  # when the last of these came
+        self._began = 0.0  # when the current batch was handed over
+        self._newest = 0.0  # when the last request came
         self._busy = self._ended = False
-        self._crowd = False  # several came at once the last time
-        self._rush = False  # the newest came soon after another
-        self._stated = threading.Event()  # all of a batch is said to the store
-        self._quick = True  # that took no time worth speaking of
+        self._crowd = False  # the last batch had several requests
+        self._rush = False  # the newest request came soon after another
+        self._stated = threading.Event()  # all statements of the batch were sent to the store
+        self._quick = True  # sending the last batch took less than `LONGEST`
 
     @property
     def crowded(self) -> bool:
-        """Whether several asked just now, at once or one soon after another."""
+        """Whether several requests came just now, at once or in quick succession."""
         return self._rush and time.perf_counter() - self._newest < CROWD_SECONDS
 
     def __len__(self) -> int:
-        """Requests that wait to be written."""
+        """How many requests wait to be written."""
         return len(self._gathered)
 
     def start(self) -> None:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Once what was asked for is written."""
+        """Write all that was asked for, then end the thread."""
         self._ended = True
         while self._busy or self._gathered:
             if not self._busy:
@@ -95,7 +95,7 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def do(self, context: Context, request: Request[Any], key: str = "") -> asyncio.Future[Any]:
-        """Its result is known when it is on the disk. With a `key` it is done once; see `once`."""
+        """Return a future for the reply, done when it is on the disk; for `key`, see `once`."""
         if self._ended:
             raise Unavailable("The server is shutting down.", fix="Try again when it is back.")
         now = time.perf_counter()
@@ -110,8 +110,8 @@ class Writer:
         return job.done
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the loop, after all that has come by now was read."""
-        if not self._gathered:  # the end has come, and took them
+        """Give the gathered requests to the thread; runs in the loop, after pending input."""
+        if not self._gathered:  # the server stopped, and took them
             return
         full = len(self._gathered) >= MAX_REQUESTS
         if self._crowd and not full and time.perf_counter() - self._newest < QUIET:
@@ -135,7 +135,7 @@ class Writer:
         results: list[tuple[WriteJob, Any, BaseException | None]],
         rest: list[WriteJob],
     ) -> None:
-        """In the loop. The rest of the batch took too long for one turn."""
+        """Set the results; runs in the loop. `rest`: requests that the batch had no time for."""
         self._busy = False
         self._gathered = rest + self._gathered
         for job, reply, failed in results:
@@ -161,12 +161,12 @@ class Writer:
         try:
             try:
                 results = self._written(store, batch, alone=False)
-            except Spoiled:  # seldom: they are done again, each for itself, which costs more
+            except Spoiled:  # rare: repeat each in its own transaction, which costs more
                 results = self._written(store, batch, alone=True)
         except BaseException as error:  # noqa: BLE001  # the caller is told; the thread goes on
             results = [(job, None, error) for job in batch]
             self._stated.set()
-        with suppress(RuntimeError):  # the loop is gone, and with it those who asked
+        with suppress(RuntimeError):  # the loop has ended, and its callers with it
             loop = batch[0].done.get_loop()
             loop.call_soon_threadsafe(self._finish, loop, results, batch[len(results) :])
         self._wrote()
@@ -179,13 +179,13 @@ class Writer:
         with store.together(alone=alone):
             results = list(self._until(began + BATCH_SECONDS, store, batch))
             self._quick = time.perf_counter() - began < LONGEST
-            self._stated.set()  # what is left is to wait for the disk
+            self._stated.set()  # only the disk is waited for now
         return results
 
     def _until(
         self, end: float, store: Store, batch: list[WriteJob]
     ) -> Iterator[tuple[WriteJob, Any, BaseException | None]]:
-        """At least one; at the end of the server all."""
+        """Do the batch's jobs until `end`: at least one, and all when the server stops."""
         for job in batch:
             yield (job, *_tried(store, job))
             if time.perf_counter() > end and not self._ended:

@@ -100,7 +100,7 @@ class SwarmsAsked(Body):
 
 
 class KillBody(Body):
-    """A swarm is always ended gracefully: a request for less gets no less."""
+    """`graceful` has no effect: Fleet always lets the agents of a swarm end gracefully."""
 
     graceful: bool = True
 
@@ -143,7 +143,7 @@ class ArchiveBody(Body):
 
 
 class OldBody(Body):
-    """The age in milliseconds is claude-fleet's word for it."""
+    """`max_age_ms` is claude-fleet's own field; unless it is 0, it overrides `max_age_hours`."""
 
     max_age_hours: Annotated[int, Whole(0, MOST_SECONDS // 3600)] = 24
     max_age_ms: Annotated[int, Whole(0, MOST_SECONDS * 1000)] = 0

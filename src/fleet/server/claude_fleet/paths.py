@@ -70,7 +70,7 @@ MOST_OUTPUT = 1 << 24
 
 
 def _add_task(call: SeedCall) -> AddTask:
-    """To a member it is theirs to do by hand; to no one, it is queued and a run does it."""
+    """Queue a task for a run or, when `toHandle` names a member, assign it to them by hand."""
     body = call.as_(TaskBody)
     must_be_uid(call, body.from_uid)
     return AddTask(
@@ -253,12 +253,12 @@ def _many(show: Callable[[Any], Any]) -> Callable[[Any, SeedCall], Any]:
 
 
 def _counted(name: str) -> Callable[[Any, SeedCall], Any]:
-    """`name` is claude-fleet's word for how many there were."""
+    """Reply with the number of rows, as `count` and under `name`."""
     return lambda reply, _call: {"success": True, "count": len(reply), name: len(reply)}
 
 
 def _sent(reply: Any, _call: SeedCall) -> Any:
-    """One mail for each member; the first stands for all."""
+    """Reply with the number of mails (one for each member) and the id of the first."""
     return {"success": True, "count": len(reply), "id": reply[0].id}
 
 
@@ -267,7 +267,7 @@ def _done(reply: Any, call: SeedCall) -> Any:
 
 
 def _queued_words(reply: Any, call: SeedCall) -> Any:
-    """It was taken down; the agent reads it when it can."""
+    """Reply with the message's status and, if the agent asks for permission, what it waits for."""
     asks = next((sight.asks for sight in call.beside if sight.asks), "")
     why = f"{reply.task} asks a person for permission first: {asks}" if asks else None
     return {**_done(reply, call), "status": reply.status, "waitsFor": why}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ChatBody(Body):
-    """Two, of whom one is the caller; or a whole team."""
+    """A chat of two members, one of them the caller, or of a whole team."""
 
     uid1: str = ""
     uid2: str = ""

@@ -10,7 +10,7 @@ from fleet.operations.compat.mark import WORDS
 
 
 class SeedReply(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """`team_name` here is `teamName` there."""
+    """Base of all replies. The JSON has `teamName` for the field `team_name`."""
 
 
 class MemberReply(SeedReply):
@@ -146,7 +146,7 @@ class PostReply(SeedReply):
 
 
 class MailReply(SeedReply):
-    """`id` is a number; only mail of an older version has a text."""
+    """`id` is a number, except for mail that an older version of Fleet stored."""
 
     id: int | str
     to: str
@@ -313,7 +313,7 @@ class ArchivedReply(SeedReply):
 
 
 class SentReply(SeedReply):
-    """`id`: of the first of the mails."""
+    """`id`: of the first mail that was sent."""
 
     success: bool
     count: int

@@ -37,12 +37,12 @@ NO_QUERY = QueryParams()
 
 
 class Body(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """What a client sends; `swarm_id` here is `swarmId` there."""
+    """Base of all request bodies. The JSON has `swarmId` for the field `swarm_id`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedCall:
-    """`directory` is where an agent works that is started without saying where.
+    """A request to one of these paths. `directory`: where an agent works by default.
 
     `beside` is the reply to what `OtherPath.beside` asks for.
     """
@@ -55,7 +55,7 @@ class SeedCall:
     beside: Any = None
 
     def as_(self, kind: type[B]) -> B:
-        """What is null was not said, if it is a field."""
+        """Return the body as this type; a known field that is null counts as missing."""
         known = _types(kind)  # type: ignore[arg-type]  # a class is hashable
         body = self.body.items()
         return _converted({n: v for n, v in body if v is not None or n not in known}, kind)
@@ -78,7 +78,7 @@ def _converted(given: Mapping[str, Any], kind: type[B]) -> B:
 
 @cache
 def _tests(kind: Any) -> tuple[tuple[str, str, Callable[[str, Any], None]], ...]:
-    """The fields that have limits, by their names here and there."""
+    """Return (Python name, JSON name, check) of each field that has a limit."""
     types = get_type_hints(kind, include_extras=True)
     tests = [(f.name, f.encode_name, test_of(types[f.name])) for f in msgspec.structs.fields(kind)]
     return tuple((field, name, test) for field, name, test in tests if test is not None)
@@ -113,7 +113,7 @@ def must_be_uid(call: SeedCall, uid: str) -> None:
 
 
 def message_id(call: SeedCall) -> str:
-    """claude-fleet numbers its mail and its checkpoints: 12 is our m-12."""
+    """Return Fleet's id of a mail or checkpoint: claude-fleet's clients call m-12 just 12."""
     given = call.path["id"]
     return f"m-{given}" if given.isdecimal() else given
 
@@ -121,7 +121,7 @@ def message_id(call: SeedCall) -> str:
 def with_error_field(
     handle: Callable[[Request], Awaitable[Response]],
 ) -> Callable[..., Awaitable[Response]]:
-    """An error is JSON with `error`, which is all that claude-fleet's clients read of it."""
+    """Add the field `error` to error responses: claude-fleet's clients read no other."""
 
     async def answer(request: Request) -> Response:
         try:

@@ -70,7 +70,7 @@ def listed_task(row: TeamTask) -> dict[str, Any]:
 
 
 def added(row: TaskRow, call: SeedCall) -> dict[str, Any]:
-    """A task that was just made: the rest is what was asked for."""
+    """Return a task that was just created; fields that its row lacks come from the request."""
     body = call.body
     owner, after = body.get("toHandle") or "", body.get("blockedBy") or ()
     return _task(row, body.get("description") or "", owner, call.actor.name, after, row.created_at)
@@ -79,7 +79,7 @@ def added(row: TaskRow, call: SeedCall) -> dict[str, Any]:
 def _task(
     row: TaskRow, description: str, owner: str, author: str, after: Sequence[str], at: int
 ) -> dict[str, Any]:
-    """`at`: when it was last changed."""
+    """`at`: when the task was last changed."""
     status = to_team(row.status)
     if row.status == "assigned" and BEGUN not in row.labels:
         status = "open"  # it is a member's, and they have not begun
@@ -98,7 +98,7 @@ def workers(rows: Sequence[AgentRow], call: SeedCall) -> list[dict[str, Any]]:
 
 
 def worker(row: AgentRow, sight: SightRow | None = None) -> dict[str, Any]:
-    """`asks`: what it asks a person's leave for; until then it does nothing."""
+    """`asks` in the reply: what the agent waits for a person's permission to do."""
     state = WORKER.get(row.status, "stopped" if row.ended_at else row.status)
     if sight is not None and state == "working":
         state = SEATED.get(sight.doing, state)
@@ -126,7 +126,7 @@ def spawned(row: TaskRow, call: SeedCall) -> dict[str, Any]:
     }  # fmt: skip
 
 
-QUEUED = {TaskState.OPEN: "pending", TaskState.CANCELLED: "rejected"}  # every other is spawned
+QUEUED = {TaskState.OPEN: "pending", TaskState.CANCELLED: "rejected"}  # other states: "spawned"
 
 
 def queued(row: TaskRow) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def output(spoken: Spoken, call: SeedCall) -> dict[str, Any]:
 
 
 def swarm(row: SwarmRow, agents: Sequence[AgentRow] | None = None) -> dict[str, Any]:
-    """`agents`: those at work, of any swarm; None: nobody asked for them."""
+    """`agents`: the running agents of all swarms; None leaves the field `agents` out."""
     fields = {
         "id": row.id, "name": row.name, "description": row.description, "status": row.state,
         "maxAgents": row.max_agents, "agentCount": row.agents, "createdAt": ms(row.at),
@@ -175,7 +175,7 @@ def board(rows: tuple[PostRow, ...]) -> list[dict[str, Any]]:
 
 
 def number(message: str) -> int | str:
-    """claude-fleet numbers its mail and its checkpoints: our m-12 is 12."""
+    """Return the number that claude-fleet's clients use for a message: 12 for m-12."""
     kind, _, digits = message.partition("-")
     return int(digits) if kind == "m" else message
 

@@ -103,7 +103,7 @@ RATE, BURST = 200.0, 2000.0  # of one token: a fleet of agents lives with that
 
 @dataclass
 class Server:
-    """`context` is one whose actor is replaced by that of the caller."""
+    """`context` is copied for each request, with the caller as its actor."""
 
     context: Context
     reads: Reads
@@ -121,17 +121,17 @@ class Server:
     compat: Compat
     folders: Folders
     hook_rules: HookRules
-    seat: Callable[[Sequence[str], tuple[int, int]], SeatedAt]  # by the command that attaches
+    seat: Callable[[Sequence[str], tuple[int, int]], SeatedAt]  # opens the terminal of a command
     directory: str = ""  # where an agent works when the call names none
-    places: tuple[str, ...] = ()  # where else everybody may have agents work
-    relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # what it says of each node
+    places: tuple[str, ...] = ()  # other directories in which every team may have agents work
+    relay: Callable[[], Mapping[str, Mapping[str, Any]]] = dict  # the relay's status of each node
     presence: PresenceNotes = field(default_factory=PresenceNotes)
     guesses: Guesses = field(default_factory=Guesses)
     dashboard: Dashboard = field(default_factory=Dashboard)
     persistence: str = "sqlite"
     connections: Callable[[], int] = int  # how many are open
-    patience: float = REQUEST_SECONDS  # with those who send slowly
-    _look: asyncio.Future[Mapping[str, Mapping[str, Any]]] | None = None  # at the relay
+    patience: float = REQUEST_SECONDS  # seconds for a client to send its request
+    _look: asyncio.Future[Mapping[str, Mapping[str, Any]]] | None = None  # the request to the relay
 
     def app(self) -> Guard:
         self.tokens.ended_by(EndedRuns(self.reads.store))
@@ -194,7 +194,7 @@ class Server:
             self.audit.count()
 
     def _raise_alert(self, text: str) -> None:
-        """By itself, and not in the name of whoever is asking now."""
+        """Post an alert as the server itself, not as the caller whose request led to it."""
         alert = RaiseAlert(text, everywhere=True)  # a coordinator of any team may mend it
         telling = self.perform(find(RaiseAlert), SERVER, alert)
         self._alerts = asyncio.create_task(
@@ -203,7 +203,7 @@ class Server:
         self._alerts.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def let_go(self) -> None:
-        """Of those whose answers go on for long: the end has begun."""
+        """End the live streams and the waits for other hosts: the server is stopping."""
         self.streams.end()
         self.hosts_do.end()
 
@@ -223,7 +223,10 @@ class Server:
         return Route(path_of(operation), Answered(handle), methods=methods_of(operation))
 
     async def _open(self, operation: Operation, request: Request) -> Response:
-        """For a caller without a token. The code is read first: a guess does not keep the writer busy."""
+        """Perform an operation that needs no token, such as joining with a code.
+
+        The code is checked with a read first, so wrong guesses do not occupy the writer.
+        """
         body: Any = request_of(operation, object_of(await body_of_stranger(request)))
         check(body)
         address = client_address(request.scope)
@@ -245,7 +248,7 @@ class Server:
         return answer
 
     async def perform(self, operation: Operation, actor: Actor, request: Any, key: str = "") -> Any:
-        """Carry it out if the actor may, and write down that it was asked for."""
+        """Carry out an operation if the actor may, and record the request in the audit trail."""
         try:
             reply = await self._perform_there(operation, actor, request, key)
         except BaseException as error:
@@ -258,20 +261,20 @@ class Server:
         return reply
 
     async def _new_host_token(self, grant: TokenGrant) -> str:
-        """For a host whose token has less than half of its life left; else empty."""
+        """Return a new token for a host; empty while the old one has over half of its life left."""
         actor = replace(SERVER, team=grant.actor.team)
         wish = CreateHostToken(grant.host, grant.id)
         made: HostToken = await self.perform(find(CreateHostToken), actor, wish)
         return made.token
 
     async def _read_for(self, operation: Operation, actor: Actor, request: Any) -> Any:
-        """For a client that watches: what is looked at again and again is not written down."""
+        """Carry out a read for a client that watches, without a record in the audit trail."""
         return await self._perform_there(operation, actor, request, "")
 
     async def _perform_there(
         self, operation: Operation, actor: Actor, request: Any, key: str
     ) -> Any:
-        """Here; or, when it reads what only another host has, on that host, if it is linked."""
+        """Carry out an operation here; pass a read of what only a linked host has to that host."""
         try:
             return await self._perform(operation, actor, request, key)
         except Unavailable as error:
@@ -308,7 +311,7 @@ class Server:
         return (await self.grant(request))[1].actor
 
     async def grant(self, request: Request) -> tuple[str, TokenGrant]:
-        """The token that came with it, and what that says."""
+        """Return the request's bearer token and what it grants; raise `Forbidden` without one."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise Forbidden(
@@ -343,7 +346,7 @@ class Server:
         return _json(200, {"fleet": 1, "kind": "hook", "data": await self._hooks(request)})
 
     async def health(self, _request: Request) -> Response:
-        """In constant time: it counts and tries nothing. The server answers, so it is 200."""
+        """Reply 200 with what is known; nothing is counted or tried, so it takes constant time."""
         problems = self.readiness.known(self.watch.looked, self.watch.trouble)
         totals = self.meters.totals
         body = {
@@ -389,7 +392,7 @@ class Server:
         return (*read, *own)
 
     async def _relay_says(self) -> Mapping[str, Mapping[str, Any]]:
-        """Strangers may ask for this: all who do at once share one look, and one thread."""
+        """Return the relay's status. Concurrent callers, who need no token, share one request."""
         if self._look is None or self._look.done():
             self._look = asyncio.ensure_future(asyncio.to_thread(self.relay))
         return await asyncio.shield(self._look)
@@ -416,7 +419,7 @@ def _envelope(operation: Operation, reply: Any) -> dict[str, Any]:
 
 
 def _done(operation: Operation, reply: Any) -> Response:
-    """Of something that was made, `Location` is where it is shown."""
+    """Return the reply; `Location` is the path that shows what the operation created."""
     answer = _json(status_of_done(operation), _envelope(operation, reply))
     if operation.shown_by:
         answer.headers["location"] = f"{location_of(operation)}{quote(reply.id, safe='')}"

@@ -31,30 +31,30 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 @cache
 def spoken() -> dict[str, Operation]:
-    """By name."""
+    """Return all operations by name."""
     return {operation.name: operation for operation in operations()}
 
 
 def path_of(operation: Operation) -> str:
-    """`task.add` is said at `/v1/task/add`."""
+    """Return the path of an operation: `/v1/task/add` for `task.add`."""
     return f"{ROOT}/{operation.name.replace('.', '/')}"
 
 
 def status_of_done(operation: Operation) -> int:
-    """Each call of an operation that is not idempotent makes one thing more."""
+    """Return 201 for an operation that creates something with each call, else 200."""
     return 200 if operation.idempotent else 201
 
 
 @cache
 def location_of(operation: Operation) -> str:
-    """Where what it makes is shown, up to the id."""
+    """Return the URL that shows what the operation creates, without the id at its end."""
     show = named(operation.shown_by)
     return f"{path_of(show)}?{next(iter(hints(show.request)))}="
 
 
 @cache
 def methods_of(operation: Operation) -> list[str]:
-    """Of what reads, also GET, unless a query cannot hold a field of it: a record."""
+    """Return POST and, for a read whose fields all fit into a query string, GET."""
     kinds = [part for kind in hints(operation.request).values() for part in (kind, *get_args(kind))]
     flat = not any(map(is_dataclass, kinds))
     return ["GET", "POST"] if operation.is_read and flat else ["POST"]
@@ -68,7 +68,7 @@ def named(name: str) -> Operation:
 
 
 def _number(text: str) -> float:
-    """To JSON, 2.0 is a whole number as 2 is."""
+    """Return a whole number as an int: JSON makes no difference between 2.0 and 2."""
     number = float(text)
     if math.isinf(number):
         raise msgspec.DecodeError("a number is out of range")
@@ -81,7 +81,7 @@ MOST_VALUES = 20_000
 
 
 def json_of(body: bytes) -> Any:
-    """Raise `BadInput` before it is decoded if it has so many values that this would hold up others."""
+    """Decode JSON; raise `BadInput` first when it has too many values to decode quickly."""
     if len(body) > FEW_BYTES and _commas_in(body) > MOST_VALUES:
         raise BadInput(
             f"The body has more than {MOST_VALUES} values.",
@@ -92,13 +92,13 @@ def json_of(body: bytes) -> Any:
 
 
 def _commas_in(body: bytes) -> int:
-    """Those between values: not those within texts."""
+    """Count the commas in JSON that are not inside strings."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(plain.split(b'"')[::2]).count(b",")
 
 
 def object_of(body: bytes) -> dict[str, Any]:
-    """What a body says; nothing at all says nothing. Raise `BadInput` unless it is a JSON object."""
+    """Return a body's fields, none for an empty body; raise `BadInput` unless it is an object."""
     if not body:
         return {}
     try:
@@ -114,7 +114,7 @@ def object_of(body: bytes) -> dict[str, Any]:
 
 
 def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
-    """Raise `BadInput` with the place of what does not fit. What nobody knows is refused, too."""
+    """Make a request of JSON fields; raise `BadInput` that names a wrong or unknown field."""
     check_plain(fields)
     _check_known(operation.name, operation.request, fields)
     if special := _special_fields(operation.request):
@@ -129,7 +129,10 @@ def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
 
 @cache
 def _special_fields(kind: type) -> tuple[tuple[str, Callable[[str, Any], Any]], ...]:
-    """The fields that look different outside, and how they are read: see `fleet.base.outside`."""
+    """Return the fields whose JSON differs from the record, each with its reader.
+
+    See `fleet.base.outside`.
+    """
     types = get_type_hints(kind, include_extras=True)
     readers = [(field.name, _reader(types[field.name])) for field in fields(kind)]
     return tuple((name, read) for name, read in readers if read is not None)
@@ -202,7 +205,7 @@ def _typed(name: str, kind: Any, text: str) -> Any:
 
 
 def _parts(name: str, text: str) -> list[str]:
-    """Of a list in a query, in which an empty text would look like none."""
+    """Split a list in a query; raise `BadInput` for an empty item, which looks like no list."""
     parts = text.split(",")
     if not all(parts):
         raise BadInput(
@@ -237,14 +240,14 @@ def encode(data: Any) -> bytes:
 
 
 def outside(reply: Any, kind: Any) -> Any:
-    """A value of this type as replies have it: see `fleet.base.outside`."""
+    """Return a value of this type as replies show it: see `fleet.base.outside`."""
     show = _outside(kind)
     return reply if show is None or reply is None else show(reply)
 
 
 @cache
 def _outside(hint: Any) -> Callable[[Any], Any] | None:
-    """None: as it is, which the encoder writes fastest."""
+    """Return what converts a value of this type; None when the encoder can write it as it is."""
     if is_marked(hint, Time):
         return moment
     if is_marked(hint, Json):
@@ -259,7 +262,7 @@ def _outside(hint: Any) -> Callable[[Any], Any] | None:
 
 
 def _record_outside(kind: Any) -> Callable[[Any], Any] | None:
-    """Compiled, and with a type of its own, which is made and written in two thirds of a dict's time."""
+    """Compile a converter from a record to a struct, which takes two thirds of a dict's time."""
     types = get_type_hints(kind, include_extras=True)
     shows = {field.name: _outside(types[field.name]) for field in fields(kind)}
     if not any(shows.values()):

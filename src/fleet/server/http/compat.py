@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Described(NamedTuple):
-    """A path in words and types. `body` and `query` are what it takes, None for nothing.
+    """A path for the OpenAPI description. `body` and `query`: types that it takes, or None.
 
-    `open`: it wants no token.
+    `open`: it needs no token.
     """
 
     method: str
@@ -33,10 +33,13 @@ class Described(NamedTuple):
 
 
 class Compat(NamedTuple):
-    """`routes` makes them of who asks, what performs an operation, and where agents work.
+    """The paths of another program, which the server also answers.
 
-    `frame` is how a frame of the WebSocket begins that tells of an event; `topic` is that program's
-    name for the field `topic` of a frame.
+    `routes` makes them from a function that identifies the caller, one that performs an operation,
+    and the directory in which agents work by default.
+
+    `frame` returns the first fields of an event's WebSocket frame; `topic` is that program's name
+    for a frame's field `topic`.
     """
 
     name: str

@@ -15,9 +15,9 @@ LOOKS = 64  # connections that are looked at for one that can leave
 
 
 class Guest:
-    """One connection. `known`: it came with a good token. `is_busy`: a request is being answered.
+    """One connection. `known`: it has shown a valid token. `is_busy`: a request is being answered.
 
-    `paced`: it is a stream, which looks itself whether its client reads.
+    `paced`: it is a live stream, which itself checks whether its client reads.
     """
 
     __slots__ = ("_door", "address", "is_busy", "known", "paced", "show_out")
@@ -29,13 +29,13 @@ class Guest:
         self.is_busy, self.show_out = is_busy, show_out
 
     def prove(self) -> None:
-        """It has shown a good token."""
+        """Note that the connection has shown a valid token."""
         if not self.known:
             self.known = True
             self._door.sort(self)
 
     def refuse(self, code: str) -> None:
-        """What it sent was refused before anybody could be asked who it is."""
+        """Note that a request was refused before its caller was identified."""
         self._door.refused(self.address, code)
 
     def leave(self) -> None:
@@ -44,10 +44,11 @@ class Guest:
 
 
 class Door:
-    """At most `most` connections; of one address half, unless it is a proxy's or this machine's.
+    """Limits connections to `most`, and to half of that from one address.
 
-    When there are more, the oldest one that has shown no token and is not being answered leaves;
-    then the oldest idle one with a token. So a flood from one address shuts out itself.
+    Proxies and this machine may have all. Over the limit, the oldest idle connection without a
+    token is closed, else the oldest idle one with a token. So a flood from one address only
+    closes its own connections.
     """
 
     def __init__(self, most: int = MAX_CONNECTIONS, proxies: Sequence[str] = ()) -> None:
@@ -62,7 +63,7 @@ class Door:
         return len(self._strangers) + len(self._known)
 
     def enter(self, guest: Guest) -> bool:
-        """False when nobody can leave for it."""
+        """Count a new connection; return False when it is over the limit and none can be closed."""
         group = self._group_of(guest)
         same = self._from.get(group, {})
         if (group and len(same) >= max(1, self.most // 2) and not self._make_room(same)) or (
@@ -110,7 +111,10 @@ class Door:
 
 @lru_cache(maxsize=4096)
 def group_of(address: str) -> str:
-    """Whose address it is: of IPv6 the network; empty for this machine, where a proxy may be."""
+    """Return what connections are counted by: an IPv4 address or an IPv6 /64 network.
+
+    Empty for this machine, where a proxy may run.
+    """
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -114,9 +114,9 @@ def with_imports(files: PageFiles, modules: tuple[str, ...]) -> list[str]:
 
 
 def shell_with(files: PageFiles, modules: tuple[str, ...]) -> str:
-    """The shell with its first styles, and with hints of all modules that are needed at once.
+    """Return the shell with its first styles, and preload hints for the modules of this page.
 
-    Without hints a browser learns of a module from the one that imports it, step by step.
+    Without hints a browser finds each module only after it has loaded the one that imports it.
     """
     style = "".join(files.by_name[name].body.decode() for name in FIRST)
     hint = f'<link rel="modulepreload" href="/ui/{HASH}/%s">'
@@ -187,9 +187,9 @@ def html(request: Request, page: str) -> Response:
 
 
 class Screens:
-    """Before the other routes: a browser gets the shell at a screen's address, and where there is nothing.
+    """Serves the dashboard's shell to browsers, at screens' addresses and instead of a 404.
 
-    Programs ask the same paths for JSON (`GET /tasks/t-1`), and say so or say nothing.
+    Other clients get JSON from the same paths (`GET /tasks/t-1`): they do not accept HTML.
     """
 
     def __init__(self, app: ASGIApp, shell: ASGIApp) -> None:
@@ -204,7 +204,7 @@ class Screens:
             await self._page_or_missing(scope, receive, send)
 
     async def _page_or_missing(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Where there is nothing, a person reads so on the page, which leads on."""
+        """Pass the request on; answer a 404 with the dashboard's page, which has links."""
         missing = False
 
         async def pass_on(message: Message) -> None:
@@ -227,7 +227,7 @@ def _is_screen(path: str) -> bool:
 
 
 def _wants_page(scope: Scope) -> bool:
-    """A browser names HTML first among what it accepts, and sends no token when it navigates."""
+    """Whether a browser navigates: it accepts HTML, and sends no token."""
     if scope["method"] not in {"GET", "HEAD"}:
         return False
     headers = dict(scope["headers"])

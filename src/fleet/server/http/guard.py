@@ -41,9 +41,9 @@ def client_address(scope: Scope) -> str:
 
 
 class Guard:
-    """`hosts` are the names by which this server may be called; empty: any.
+    """Refuses requests for other host names or from pages of other sites, and large bodies.
 
-    A page that a browser shows may only talk to the server that it came from.
+    `hosts`: the names by which clients may call this server; empty: any.
     """
 
     def __init__(self, app: App, *, hosts: frozenset[str], body: int = BODY) -> None:
@@ -88,7 +88,7 @@ def _refused_shape(scope: Scope) -> tuple[int, str, str] | None:
 
 @lru_cache(HOSTS)
 def _name_of(url: str) -> str:
-    """The host that it names; empty when it is no address at all."""
+    """Return the host of a URL; empty when it is not a URL."""
     try:
         return _plain(urlsplit(url).hostname or "")
     except ValueError:
@@ -96,18 +96,18 @@ def _name_of(url: str) -> str:
 
 
 def _plain(host: str) -> str:
-    """Case does not matter in the name of a host, nor does the dot after a full one."""
+    """Return a host name in lower case, without the dot at its end."""
     return host.lower().removesuffix(".")
 
 
 def _is_json(kind: bytes) -> bool:
-    """Who says nothing means JSON: a form in a browser always says something."""
+    """Whether a Content-Type is JSON or missing: a browser's form always sends one."""
     plain = kind.partition(b";")[0].strip().lower()
     return plain in {b"", b"application/json"} or plain.endswith(b"+json")
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """A body without a length is counted as it comes."""
+    """Wrap `receive` to raise `TooLarge` once a body without Content-Length is too long."""
     seen = 0
 
     async def counted() -> Message:
@@ -123,7 +123,7 @@ def _bounded(receive: Receive, most: int) -> Receive:
 
 
 async def body_of_stranger(request: Request) -> bytes:
-    """Of a request that needs no token: what it can make us do is small. Raise `TooLarge`."""
+    """Return the body of a request that needs no token; raise `TooLarge` over a small limit."""
     body = await request.body()
     if len(body) > STRANGERS_BODY:
         raise TooLarge(STRANGERS_BODY)
@@ -131,7 +131,7 @@ async def body_of_stranger(request: Request) -> bytes:
 
 
 class BadBody(Exception):
-    """Nobody reads on: the connection ends with the answer."""
+    """A body that the server does not read to its end: it closes the connection after replying."""
 
     status, code = 400, "bad_body"
 
@@ -166,7 +166,7 @@ async def _refuse(scope: Scope, send: Send, status: int, code: str, detail: str)
 
 
 def cost_of(headers: Mapping[str, str]) -> int:
-    """What a request takes of its token's budget: one, and more for a large body."""
+    """Return how many requests this one counts as in its token's rate: more for a large body."""
     length = headers.get("content-length", "")
     chunked = BODY if "transfer-encoding" in headers else 0
     size = min(int(length[:20]), BODY) if length.isdecimal() else chunked
@@ -174,7 +174,7 @@ def cost_of(headers: Mapping[str, str]) -> int:
 
 
 class Rates:
-    """A bucket for each who asks: `rate` requests a second on the whole, `burst` at once."""
+    """A token bucket for each caller: `rate` requests a second on average, `burst` at once."""
 
     def __init__(
         self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
@@ -183,13 +183,13 @@ class Rates:
         self._left: dict[str, tuple[float, float]] = {}
 
     def wait(self, who: str, cost: int = 1) -> float:
-        """Seconds until it may ask; 0: now, and it is counted as so many requests."""
+        """Return the seconds until the caller may send it; 0: now, and `cost` is deducted."""
         now = self._clock()
         left, at = self._left.get(who, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._rate)
         if left < cost:
             return (cost - left) / self._rate
-        if len(self._left) > 10_000:  # those who are gone are forgotten
+        if len(self._left) > 10_000:  # forget callers who are gone
             self._left.clear()
         self._left[who] = (left - cost, now)
         return 0.0

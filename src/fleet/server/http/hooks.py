@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 LARGEST = 512 << 10  # bytes of one event; an issue's text has at most 64 KB
 BUDGET, WHILE = 16 << 20, 60.0  # bytes that one address may send in this many seconds
-ALL_BUDGET = 1 << 30  # that all of them together may
+ALL_BUDGET = 1 << 30  # bytes that all addresses together may send in that time
 IGNORED = {"task": ""}
 
 
 class HookRules(NamedTuple):
-    """`secret` is asked for each time, so it can be changed while the server runs; empty: no hooks.
+    """`secret` returns a forge's secret, read anew for each event; empty: its events are refused.
 
-    `kind_of`: the kind of forge at a host.
+    `kind_of` returns the kind of forge at a host.
     """
 
     secret: Callable[[str], str]
@@ -55,7 +55,7 @@ class HookRules(NamedTuple):
 
 
 class UncheckedBytes:
-    """Bytes whose signature is not checked yet, by the address that they came from."""
+    """Counts, by address, the bytes received whose signature has not been checked yet."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._since = clock, clock()
@@ -63,7 +63,7 @@ class UncheckedBytes:
         self._all = 0
 
     def take(self, address: str, size: int) -> None:
-        """Raise 429 when that address, or all together, have sent too much."""
+        """Count bytes of an address; raise status 429 when it, or all together, sent too many."""
         now = self._clock()
         if now - self._since >= WHILE:
             self._since, self._spent, self._all = now, Counter(), 0
@@ -80,7 +80,7 @@ class UncheckedBytes:
 
 
 def _host(url: str) -> str:
-    """With its port, if the address names one."""
+    """Return `host` or `host:port` of a URL; empty when it is not a URL."""
     try:
         parts = urlsplit(url)
         name, port = parts.hostname or "", parts.port
@@ -95,7 +95,7 @@ class ForgeHooks:
         self._budget = UncheckedBytes()
 
     async def __call__(self, request: Request) -> dict[str, str]:
-        """What became of it: the task, if there is one."""
+        """Handle one event; return what became of it, with the task's id if there is one."""
         forge = str(request.path_params["forge"])
         secret = self._rules.secret(forge) if forge in KINDS else ""
         if not secret:
@@ -114,7 +114,7 @@ class ForgeHooks:
             event, people=rules.people, label=rules.label, now=time.time()
         ):
             return IGNORED
-        if rules.kind_of(_host(event.url)) != forge:  # it was signed with another one's secret
+        if rules.kind_of(_host(event.url)) != forge:  # signed with the secret of another forge
             raise Forbidden(
                 f"That ticket is not one of {forge}.",
                 fix="Name its host in the setting forge.hosts, or have its own forge send events.",

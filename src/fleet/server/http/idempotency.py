@@ -31,18 +31,21 @@ KEY = TextLimit(
     example="Use up to 200 ASCII characters, without spaces.",
 )
 _check_key = text_test(KEY)
-KEYS_PER_CLEANING = 64  # of so many that are kept, one removes those whose day is over
+KEYS_PER_CLEANING = 64  # one in so many new keys removes the expired ones
 
 
 def key_of(request: HttpRequest) -> str:
-    """Sent again with this, a request is carried out once. Raise `BadInput`."""
+    """Return the Idempotency-Key header; raise `BadInput` when it is not valid."""
     key = request.headers.get("idempotency-key", "")
     _check_key("key", key)
     return key
 
 
 def once(context: Context, request: Request[Any], key: str) -> Any:
-    """What was done and that it was done are in one transaction: see `Writer`."""
+    """Carry out a request unless its key is stored; then return the reply of the first time.
+
+    The change and the key are written in one transaction: see `Writer`.
+    """
     operation, actor, store = find(type(request)), context.actor, context.store
     allow(actor, operation.permission)
     name = encode([actor.name, operation.name, key]).decode()

@@ -17,10 +17,10 @@ KEPT = 1000
 
 
 class OfferedPlaces:
-    """`places`: directories that every team may name, with those below them.
+    """Decides whether a team may name a directory. `places` are open to every team.
 
-    A team may also name a project in which it has tasks. Of the home directory of who runs the
-    server, and of those above it, only the directory itself counts.
+    So are the directories below them. A team may also name a project in which it has tasks. For
+    the home directory of the server's user, and those above it, nothing below is included.
     """
 
     def __init__(self, places: tuple[str, ...]) -> None:
@@ -29,7 +29,7 @@ class OfferedPlaces:
         self._known: dict[tuple[str, str], float] = {}  # when it was last seen to be offered
 
     def __call__(self, context: Context, directory: str) -> bool:
-        """What was offered a moment ago is not looked at again: links are slow to follow."""
+        """Whether the team may name it; a yes is kept for a second, as resolving links is slow."""
         key, now = (directory, context.actor.team), time.monotonic()
         if now - self._known.get(key, now - FRESH) < FRESH:
             return True

@@ -125,7 +125,7 @@ def described(compat: Compat) -> dict[str, Any]:
 
 
 def _let_be_null(schema: dict[str, Any]) -> None:
-    """What is null was not sent: claude-fleet's clients send it so."""
+    """Allow null in optional fields: claude-fleet's clients send it for what they leave out."""
     for name, field in schema["properties"].items():
         if name in schema["required"]:
             continue
@@ -136,7 +136,7 @@ def _let_be_null(schema: dict[str, Any]) -> None:
 
 
 def _word(kind: Any) -> str:
-    """By which a type is known, also one that is made of others."""
+    """Return a key for a type that also tells composed types (unions, generics) apart."""
     return f"{getattr(kind, '__module__', '')} {kind!r}"
 
 
@@ -189,12 +189,12 @@ def _body(known: _Known, kind: Any) -> dict[str, Any]:
 
 
 def _sample(name: str, schema: dict[str, Any]) -> Any:
-    """What such a field may hold: as its type says, else by its name; None if neither knows."""
+    """Return an example: from the field's schema, else by the field's name, else None."""
     return schema["examples"][0] if "examples" in schema else SAMPLES.get(name)
 
 
 def _parameters(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """A request as a query: lists are said with commas."""
+    """Return a request's fields as query parameters, with lists separated by commas."""
     return [
         {
             "name": name,
@@ -209,7 +209,7 @@ def _parameters(fields: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _in_query(schema: dict[str, Any]) -> dict[str, Any]:
-    """An empty list is left out: in a query it would look like one with an empty text."""
+    """Return a field's schema in a query, where a list has at least one item, and none is empty."""
     if schema.get("type") != "array":
         return schema
     some = {name: value for name, value in schema.items() if name != "default"} | {"minItems": 1}
@@ -240,7 +240,7 @@ def _responses(
 
 
 def _name_there(other: Described, where: str) -> str:
-    """`POST /checkpoints/{id}/accept` is `post_checkpoints_by_id_accept`."""
+    """Return an operationId: `post_checkpoints_by_id_accept` for this method and path."""
     words = re.sub(r"\{(\w+)\}", r"by_\1", where).strip("/")
     return f"{other.method.lower()}_{re.sub(r'[^a-z_]+', '_', words.lower())}"
 

@@ -29,7 +29,7 @@ def is_list(operation: Operation) -> bool:
 
 
 def has_rows(operation: Operation) -> bool:
-    """Whether its `limit` is that of a page; of others it is something else, such as bytes."""
+    """Whether the operation replies with pages of rows; another's `limit` may be one of bytes."""
     has_limit = "limit" in operation.request.__dataclass_fields__  # type: ignore[attr-defined]  # as above
     return has_limit and get_origin(operation.reply) is tuple
 
@@ -41,12 +41,12 @@ def check_limit(operation: Operation, fields: Mapping[str, Any]) -> None:
 
 
 def one_more(request: Any) -> Any:
-    """With a row more than was asked for, the caller knows whether there are any."""
+    """Return the request for one row more, which shows whether there is a next page."""
     return replace(request, limit=request.limit + 1)
 
 
 def cut(rows: tuple[Any, ...], limit: int) -> tuple[tuple[Any, ...], str | None]:
-    """The page, and the cursor of the next one: the `before` with which to ask for it."""
+    """Return the page and the cursor of the next one (its `before`), None on the last page."""
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], cursor_of(rows[limit - 1])

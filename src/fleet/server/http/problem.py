@@ -81,6 +81,6 @@ def refusal(error: FleetError) -> Response:
 
 
 def _challenge(code: str) -> str:
-    """RFC 6750: a caller without a token is told of no error in it."""
+    """Return WWW-Authenticate, with `error` only when a token was sent (RFC 6750)."""
     wrong = "" if code in {"no_token", "no_secret"} else ', error="invalid_token"'
     return f'Bearer realm="fleet"{wrong}'

@@ -36,10 +36,10 @@ CALLER_ERRORS = (HTTPException, FleetError, BadBody)  # it was their doing, not 
 
 
 class HttpRoutes(Router):
-    """Plain paths are found by name, the others by their first part.
+    """Looks paths up: those without parameters by name, others by their first part.
 
     Starlette tries its routes one by one, which takes longer than answering; and it wraps each
-    handler several times in what is done here once. `failed` says it in words.
+    handler several times in what is done here once. `failed` makes the response to an error.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class HttpRoutes(Router):
 
 
 class Answered:
-    """A handler that makes the whole of its answer first. Large JSON is compressed if that is asked for."""
+    """Runs a handler whose response is complete; compresses large JSON if the client accepts it."""
 
     def __init__(self, handle: Callable[[Request], Awaitable[Response]]) -> None:
         self._handle = handle
@@ -149,7 +149,7 @@ def accepts_gzip(scope: Scope) -> bool:
 
 
 def _moved(scope: Scope) -> Response:
-    """To the same path without the slash at its end, with the same method, body and query."""
+    """Redirect to the path without its trailing slash, keeping method, body and query (308)."""
     query = scope["query_string"].decode("latin-1")
     path = scope["path"].rstrip("/")
     return RedirectResponse(f"{quote(path)}?{query}" if query else quote(path), 308)

@@ -22,30 +22,30 @@ TRANSPORT = "fleet.transport"  # in a scope's state: what live events are writte
 CROWDED = "The server has too many connections."
 ONCE = (b"origin", b"authorization", b"content-type", b"idempotency-key")  # two would contradict
 KNOWN_SECONDS = 75  # that an idle connection is kept which has shown a token
-IN_KERNEL = 128 << 10  # bytes that wait there for a reader, which would be megabytes
+IN_KERNEL = 128 << 10  # bytes of the kernel's send buffer, which otherwise grows to megabytes
 HEAD = 1 << 16  # bytes of a request line and its headers
 
 
 class HttpWire(HttpToolsProtocol):
-    """Refuses a client that is too slow, or that does not speak HTTP.
+    """A connection that refuses a client that is too slow or does not speak HTTP.
 
-    There is a deadline for a request's headers, and then one for its body; a request that comes
-    whole, as nearly all do, needs none.
+    A request's headers have a deadline, then its body has one; a request that arrives in one
+    piece, as nearly all do, starts no timer.
     """
 
     patience = REQUEST_SECONDS
     door = Door()
     _guest: Guest
     _deadline: asyncio.TimerHandle | None = None
-    _asking = False  # a request has begun to come, and is not whole
-    _spoiled = ""  # why nothing more is read
-    _wrong: tuple[int, str, str] | None = None  # with the headers
+    _asking = False  # a request has begun to arrive and is not complete
+    _spoiled = ""  # why nothing more is read from this connection
+    _wrong: tuple[int, str, str] | None = None  # status, code, detail: what is wrong in the headers
     _chunk = 0  # bytes that came last
     _first = 0  # bytes that came with the beginning of this request
     _head = 0  # bytes of a request whose headers are not whole; -1: they are
     _answered: Any = None  # the request that is being answered
     _unread = 0  # bytes of answers that the client had not taken when we looked last
-    _taking: asyncio.TimerHandle | None = None  # then we look again
+    _taking: asyncio.TimerHandle | None = None  # when to check again whether the client reads
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as there
         super().connection_made(transport)
@@ -125,7 +125,7 @@ class HttpWire(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Requests that came before the invalid bytes are answered first."""
+        """Refuse invalid bytes, after the requests that came before them are answered."""
         if self._spoiled:
             return
         self._spoiled = msg
@@ -145,7 +145,7 @@ class HttpWire(HttpToolsProtocol):
             self._taking = None
 
     def _look_if_taken(self) -> None:
-        """Abort when the client has read nothing since: it would keep the connection for ever."""
+        """Abort when the client has read nothing since the last check."""
         self._taking = None
         left = self.transport.get_write_buffer_size()
         if self._guest.paced:
@@ -192,7 +192,7 @@ class HttpWire(HttpToolsProtocol):
             self._give_up(408, "too_slow", detail)
 
     def _give_up(self, status: int, code: str, detail: str) -> None:
-        """Refuse, or close; the handler of a request that is being answered learns that nobody waits."""
+        """Refuse the request, or close if a response has begun; its handler sees a disconnect."""
         begun = False
         if self.cycle is not None and self._head < 0:
             begun = self.cycle.response_started

@@ -17,9 +17,9 @@ SLOW_SECONDS, SLOWED = 1.0, 64  # how late the answer to one more is, and for ho
 
 
 class Guesses:
-    """Wrong secrets. After a few from one address, or many in all, each is answered late, with 429.
+    """Counts wrong secrets. After a few from one address, or many in all, the reply is a late 429.
 
-    A good secret is never refused for them: behind a proxy many people have one address.
+    A right secret is never refused for them: behind a proxy many people share one address.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,12 +40,12 @@ class Guesses:
         raise HTTPException(429, headers={"Retry-After": str(int(rest) + 1)})
 
     def count(self, where: str) -> float:
-        """Count a wrong secret of this address; seconds to wait if that was one too many, else 0."""
+        """Count a wrong secret; return the seconds to wait when there were too many, else 0."""
         now = self._clock()
         if now - self._since >= WHILE:
             self._since, self._counts = now, Counter()
         total = self._counts.total()
-        if total < ALL_GUESSES:  # more need not be remembered
+        if total < ALL_GUESSES:  # above it every guess is slowed, so addresses do not matter
             self._counts[where] += 1
         many = total >= ALL_GUESSES or self._counts[where] > GUESSES
         return WHILE - (now - self._since) if many else 0.0

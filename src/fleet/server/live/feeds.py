@@ -31,7 +31,10 @@ NOTHING = b""
 
 
 class Feed(NamedTuple):
-    """`parts`: what its frame has, each by the request that reads it; every so many seconds."""
+    """What a page can watch. `parts`: a frame's fields, each with the request that reads it.
+
+    `every`: seconds between two reads.
+    """
 
     every: float
     parts: Mapping[str, Any]
@@ -45,15 +48,15 @@ FEEDS = {
 
 
 class Feeds:
-    """Who sees the same is told the same bytes, and only what changed."""
+    """Sends feeds to watchers: the same bytes to all of one role and team, and only changes."""
 
     def __init__(self, perform: Perform) -> None:
         self._perform = perform
         self._due: dict[str, float] = {}
-        self._until: dict[Any, int] = {}  # when the last request ended that a group was told of
+        self._until: dict[Any, int] = {}  # by group: when the last trace that it was sent had ended
 
     def begin(self, watcher: Watcher, kind: str) -> None:
-        """Also again: then it is told at once, whether that has changed or not."""
+        """Let the watcher have this feed; the next round sends it all of it, changed or not."""
         watcher.feeds[kind] = NOTHING
         self._due[kind] = 0.0
 
@@ -82,7 +85,10 @@ class Feeds:
         return framed(encode(frame))
 
     async def _tell_traces(self, group: Any, watchers: list[Watcher]) -> None:
-        """What ended since; whoever begins to watch lists the rest, and knows some of these then."""
+        """Send the requests that ended since the last look.
+
+        A page lists earlier ones itself when it begins to watch, so it may get some twice.
+        """
         after = self._until.get(group) or time.time_ns() // 1000 - OVERLAP
         request = ListTraces(after=after)
         rows = await self._perform(find(ListTraces), watchers[0].actor, request)

@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
     FrameOf = Callable[[Event, Store], dict[str, Any]]
 
-# Heard on a socket by those alone who subscribed to where it was said.
+# Events that a socket gets only if it subscribed to their topic.
 TALK = frozenset(
     {
         *(Kind.MAIL_BROADCAST, Kind.MAIL_SENT, Kind.CHAT_SAID),
         *(Kind.MESSAGE_ANSWERED, Kind.MESSAGE_ASKED, Kind.MESSAGE_POSTED, Kind.MESSAGE_SENT),
     }
 )
-ENTRIES = frozenset({Kind.MAIL_SENT, Kind.CHAT_SAID})  # named an entry, before those were messages
-TEAM = "team"  # the topic of all that is said in one's team
+ENTRIES = frozenset({Kind.MAIL_SENT, Kind.CHAT_SAID})  # in older stores these name an entry
+TEAM = "team"  # the topic of everything that is said in the reader's team
 NOBODY = Reader(frozenset())
 TEXT, CLOSE = 1, 8  # kinds of a socket's frames
 
 
 class Wrap(Enum):
-    """How bytes go over a connection that is a stream."""
+    """How frames are written to a stream's connection."""
 
     CHUNKS = "chunks"
-    PLAIN = "plain"  # to who speaks HTTP/1.0
+    PLAIN = "plain"  # for HTTP/1.0 clients
     FRAMES = "frames"  # a WebSocket
 
     def __call__(self, frame: bytes) -> bytes:
@@ -55,7 +55,7 @@ class Wrap(Enum):
 
 
 class Content(NamedTuple):
-    """The message that an event is about, its fields as they are sent, and its chat's members."""
+    """The message that an event is about, its fields as clients get them, its chat's members."""
 
     message: Message | None = None
     said: Mapping[str, Any] = MappingProxyType({})
@@ -72,7 +72,7 @@ NOTHING = Content()
 
 
 class EventForms:
-    """One event, with what the store knows of it; each form of it is made when first needed."""
+    """One event, encoded in each format when that is first needed."""
 
     def __init__(self, event: Event, team: str | None, store: Store, frame_of: FrameOf) -> None:
         self.event, self.team, self._store, self._frame_of = event, team, store, frame_of
@@ -95,7 +95,7 @@ class EventForms:
 
     @cached_property
     def topics(self) -> frozenset[str]:
-        """Where it was said; empty when everyone hears it."""
+        """The topics whose subscribers get this event; empty: everyone gets it."""
         if self.event.type not in TALK:
             return frozenset()
         data = self.event.data
@@ -140,10 +140,11 @@ def _content(store: Store, message_id: str) -> Content:
 
 
 class View(NamedTuple):
-    """What a reader hears. Readers with equal views are handed the same bytes.
+    """Which events a reader gets, and in which format. Readers with equal views share the bytes.
 
-    `team` None: of all teams. `reader` says which messages may be read.
-    `topics`, each with the number after which it counts, are a socket's; a stream hears all.
+    `team` None: those of all teams. `reader` decides which messages it may read.
+    `topics`: what a socket subscribed to, each with the event number from which it applies; an
+    SSE stream gets the events of all topics.
     """
 
     wrap: Wrap
@@ -174,7 +175,7 @@ class View(NamedTuple):
 
 
 def view_of(actor: Actor, wrap: Wrap, reader: Reader = NOBODY) -> View:
-    """A stream is told no words, so that all in a team are told the same: it has no `reader`."""
+    """Return an actor's view. An SSE stream has no `reader`, so it gets no text of messages."""
     return View(wrap, None if actor.role is Role.COORDINATOR else actor.team, reader)
 
 
@@ -191,7 +192,10 @@ def framed(payload: bytes) -> bytes:
 
 
 def team_in(event: Event, team_of: Callable[[str], str]) -> str | None:
-    """Whose it is; None: everybody's; that of something that is gone: nobody's but a coordinator's."""
+    """Return the team whose event it is; None: every team's.
+
+    Empty for a task that no longer exists: only coordinators see its events.
+    """
     if not event.task:
         team = event.data.get("team")
         return None if team is None else str(team)

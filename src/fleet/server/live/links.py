@@ -44,11 +44,11 @@ FIRST_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 LARGEST = 64 << 20  # bytes of an answer
 POLICY = 1008
-MOST_ASKED = 20  # questions of one member that hosts are answering
+MOST_ASKED = 20  # requests of one member that other hosts are answering
 CHECK_SECONDS = 10.0  # between looks at whether its token still counts
-WINDOW = 256 << 10  # bytes of a terminal that are on their way
+WINDOW = 256 << 10  # bytes of a terminal that may be sent and not yet read
 MOST_AHEAD = 4 * WINDOW
-NUMBER = struct.Struct(">I")  # before the bytes of a terminal: whose they are
+NUMBER = struct.Struct(">I")  # the terminal's number, before the bytes of its output
 FIX = "`fleet host add BOX --server URL` gives a machine its own."
 AUTH = 'The first frame is {"type": "auth", "token": "…", "host": "box-1a2b"}.'
 AGAIN = Refused("This machine has connected again.", fix="One connection is enough.")
@@ -58,7 +58,7 @@ KINDS: dict[int, type[FleetError]] = {
 
 
 class Link:
-    """One host. Its answers come in parts, and what its terminals show in frames of bytes."""
+    """The connection to one host. Replies arrive in parts, terminal output in binary frames."""
 
     def __init__(self, send: Send) -> None:
         self.send = send
@@ -72,7 +72,7 @@ class Link:
         return await self._ask(self._number, frame)
 
     async def sit(self, frame: dict[str, Any]) -> tuple[str, FarTerminal]:
-        """The answer, and the terminal if it is a good one."""
+        """Ask the host for a terminal; return its reply (perhaps an error) and the terminal."""
         self._number += 1
         terminal = self._seats[self._number] = FarTerminal(self, self._number)
         try:
@@ -89,7 +89,7 @@ class Link:
         self._waiting[number] = done
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self.say({**frame, "id": number})  # one that reads nothing holds this up
+                await self.say({**frame, "id": number})  # waits while the host reads nothing
                 return await done
         finally:
             self._waiting.pop(number, None)
@@ -131,9 +131,9 @@ class Link:
 
 
 class FarTerminal:
-    """A terminal of another host. The host sends no more than `WINDOW` bytes ahead of who reads.
+    """A terminal of another host, which sends at most `WINDOW` bytes ahead of the reader.
 
-    One that sends far more is not believed: its terminal has ended.
+    The terminal of a host that sends far more is closed.
     """
 
     def __init__(self, link: Link, number: int) -> None:
@@ -171,7 +171,7 @@ class FarTerminal:
 
 
 class Links:
-    """`renew`: a token that lasts longer, for a host that has this one; empty when it need not."""
+    """The connected hosts. `renew` returns a newer token for a host; empty: not needed yet."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class Links:
         return host in self._links
 
     async def ask(self, host: str, operation: Operation, actor: Actor, request: Any) -> Any:
-        """The reply of that host; raise the error that it answered with."""
+        """Let a host carry out an operation; return its reply, or raise the error it replied."""
         fields = json.loads(dumps(changed(request)))
         frame = {"operation": operation.name, "actor": _who(actor), "request": fields}
         try:
@@ -198,7 +198,7 @@ class Links:
 
     @contextmanager
     def _one_of(self, actor: Actor) -> Iterator[None]:
-        """Of a host that does not answer, each question is waited for."""
+        """Count a member's open request; raise `Refused` when too many wait for their reply."""
         member = (actor.team, actor.name)
         if self._unanswered[member] >= MOST_ASKED:
             raise Refused(
@@ -215,7 +215,7 @@ class Links:
                 del self._unanswered[member]
 
     async def sit(self, seat: Seat, actor: Actor, size: tuple[int, int]) -> SeatedAt:
-        """At a terminal of that host, which checks and writes down who sits there."""
+        """Open a terminal of that host, which checks the actor and records who opened it."""
         frame = {"seat": seat.run, "actor": _who(actor), "size": size}
         try:
             text, terminal = await self._links[seat.host].sit(frame)
@@ -238,7 +238,7 @@ class Links:
             return
         host, link = grant.host, Link(send)
         older, self._links[host] = self._links.get(host), link
-        if older is not None:  # a machine has one: it lost that, or opens as many as it can
+        if older is not None:  # one link for each machine: the newest replaces the others
             with suppress(Exception):  # it may have left
                 await _refuse(older.send, AGAIN)
         watching = asyncio.create_task(self._watch(link, token, grant, send))
@@ -269,7 +269,7 @@ class Links:
         return token, grant
 
     async def _watch(self, link: Link, token: str, grant: TokenGrant, send: Send) -> None:
-        """End the link when its token ends; before that, send another one."""
+        """End the link when its token expires or is revoked; renew the token before it expires."""
         while True:
             made = grant.at / 1e6
             if time.time() > made + (grant.until - made) / 2 and (new := await self._renew(grant)):
@@ -290,7 +290,7 @@ def _who(actor: Actor) -> dict[str, str]:
 
 
 def _answered(host: str, text: str, read: Callable[[Any], Any]) -> Any:
-    """What that machine answered, as `read` reads it; raise the error that it answered with."""
+    """Return a machine's reply, decoded by `read`; raise the error if it replied one."""
     try:
         answer = json.loads(text)
         error = answer.get("error")

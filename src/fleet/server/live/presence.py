@@ -31,10 +31,10 @@ REVOCATION = EntryKind.REVOCATION
 
 
 class Revoked:
-    """What is revoked, in memory: to check a token asks nobody.
+    """The revocations, in memory, so that checking a token needs no query.
 
-    `home` keeps it as well. What this server revokes counts at once; what others do counts as soon as
-    their events are seen.
+    `home` keeps a copy. What this server revokes counts at once, what other processes revoke as
+    soon as this server sees their events.
     """
 
     def __init__(self, open_store: Callable[[], Store], home: RevokedFile) -> None:
@@ -42,7 +42,10 @@ class Revoked:
         self._before: dict[str, int] = {}
 
     def begin(self, context: Context) -> None:
-        """A store that was restored from a copy gets back what the home knows, and the home the rest."""
+        """Read the revocations. Store and home each get what only the other has.
+
+        A store that was restored from a backup lacks what was revoked since.
+        """
         store = self._open()
         try:
             own = context._replace(store=store, actor=AUTH, revoked=lambda _: None)
@@ -66,7 +69,7 @@ class Revoked:
         self._before[key] = max(revocation.before, self._before.get(key, -1))
 
     def saw(self, events: Sequence[Event]) -> None:
-        """In the thread that watches the events of all processes."""
+        """Add what other processes revoked; called in the thread that watches events."""
         ids = [event.data.get("entry", "") for event in events if event.type == Kind.TOKEN_REVOKED]
         if not ids:
             return
@@ -83,7 +86,7 @@ class Revoked:
 
 
 class EndedRuns:
-    """Whether a run has ended, by an answer at most a second old. A run that has ended stays ended."""
+    """Tells whether a run has ended, by a look at the store at most a second ago."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -102,7 +105,7 @@ class EndedRuns:
 
 
 class PresenceNotes:
-    """Notes in the store who asks, at most once a minute each; no request waits for it."""
+    """Notes in the store who sends requests, at most once a minute each, beside the request."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, str], float] = {}

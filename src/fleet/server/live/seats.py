@@ -33,14 +33,14 @@ AUTH = 'The first frame is {"type": "auth", "token": "…", "run": "t-3"}.'
 
 
 class SeatGone(Exception):
-    """The other side has left, or the terminal has ended."""
+    """The client has disconnected, or the terminal has ended."""
 
 
 class Seats:
-    """`perform` is that of the server: it checks the role, and writes down who sat down where.
+    """Opens terminals for WebSocket clients. `perform` checks the role and records who opened what.
 
-    `here` opens a terminal of this host by the command that attaches to it, `there` that of a run
-    on another host.
+    `here` opens a terminal of this host by the command that attaches to it, `there` the terminal
+    of a run on another host.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class _OpenSeat:
         self._terminal, self._receive, self._send = terminal, receive, send
 
     async def sit(self, check: Callable[[], Awaitable[object]]) -> None:
-        """Until one of the three ends. Only its own client: the agent, and others at it, go on."""
+        """Serve until the terminal, the client or the token ends; the agent and others go on."""
         await self._send({"type": "websocket.send", "text": '{"type":"seated"}'})
         parts = [asyncio.create_task(p) for p in (self._show(), self._type(), _watch(check))]
         why = "The connection to the terminal ended."
@@ -156,7 +156,7 @@ def _object(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _size(frame: Mapping[str, Any]) -> tuple[int, int]:
-    """Rows and columns, within reason."""
+    """Return the rows and columns that a client asks for, within limits, or the default size."""
     rows, columns = frame.get("rows"), frame.get("columns")
     if not isinstance(rows, int) or not isinstance(columns, int):
         return 30, 100

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fleet.server.tokens import TokenGrant
 
 TOPICS = 100  # of one socket
-MOST_SINCE = 3600  # seconds; who lacks more loads all
+MOST_SINCE = 3600  # seconds of missed changes; a client that missed more loads all rows
 AUTH_SECONDS = 5.0  # for the first frame
 POLICY, RESTART, LATER = 1008, 1012, 1013  # why it is closed
 CODES = {"slow_reader": LATER, "stopping": RESTART, "too_many_streams": LATER}
@@ -48,9 +48,9 @@ AUTH = 'The first frame is {"type": "auth", "token": "…"}.'
 
 
 class Sockets:
-    """`admit` says whose a token is, and counts that it asks; `reads` knows the tasks.
+    """`admit` checks a token and counts the request; `reads` reads the store.
 
-    `perform` does a read for an actor, if it may.
+    `perform` carries out a read for an actor, if it may.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Sockets:
         self.streams, self.admit, self.state, self.reads = streams, admit, state, reads
         self.outputs = Outputs(reads, transcripts)
         self.watches = Watches(streams, perform)
-        self.patience = AUTH_SECONDS  # until somebody must have said who it is
+        self.patience = AUTH_SECONDS  # seconds for a client to send its token
         self.other_topic = ""  # how clients of another program call a frame's `topic`
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,7 +84,7 @@ class Sockets:
 
 
 class SocketGone(Exception):
-    """The other side has left."""
+    """The client has disconnected."""
 
 
 class _Talk:
@@ -154,7 +154,7 @@ class _Talk:
             except Forbidden as error:
                 if error.code in {"forged", "forbidden"}:
                     await self._error(error)
-                else:  # the token is over: the tick says so, and ends it
+                else:  # the token has expired or is revoked: the tick ends the connection
                     await asyncio.sleep(0)
             except (FleetError, HTTPException) as error:
                 await self._error(error)
@@ -199,7 +199,7 @@ class _Talk:
     async def _subscribe(
         self, reader: StreamReader, actor: Actor, frame: Mapping[str, Any]
     ) -> None:
-        """With `after`, what was said there since; then the answer; then what comes."""
+        """Send the topic's events after `after`, if given, then the reply, then new events."""
         topic, after, uid = _topic(frame), _number(frame), frame.get("uid")
         if uid and uid != uid_of(actor.team, actor.name):
             raise Forbidden(f"{str(uid)[:60]} is not {actor.name}.", code="forged")
@@ -224,7 +224,7 @@ class _Talk:
         await self._listen(reader, actor, topic)
 
     async def _listen(self, reader: StreamReader, actor: Actor, topic: str) -> None:
-        """Follow the transcript, if the topic is a task that the actor sees."""
+        """Send the transcript of the topic, if that is a task that the actor may see."""
 
         def is_seen(store: Store) -> bool:
             task = store.tasks_by_id([topic]).get(topic)
@@ -272,12 +272,12 @@ class _Talk:
 
 
 def _who(actor: Actor) -> str:
-    """For whom it is read."""
+    """Return the name under which the actor's reads are queued."""
     return f"{actor.team}/{actor.name}"
 
 
 def _check_hears(store: Store, actor: Actor, topic: str) -> None:
-    """A task of another team is as if there were none: what is said there is not heard."""
+    """Raise `NotFound` for a chat that the actor is not in, or a task of another team."""
     chat = store.entry(EntryKind.CHAT, actor.team, topic)
     if chat is not None:
         names = chat.body["participants"]
@@ -313,7 +313,7 @@ def _watched(frame: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _since(rows: object) -> int:
-    """Seconds whose changes it lacks."""
+    """Return how many seconds of changes the client has missed; raise `BadInput`."""
     since = rows.get("since", 0) if isinstance(rows, dict) else 0
     if isinstance(since, bool) or not isinstance(since, int) or not 0 <= since <= MOST_SINCE:
         raise BadInput(f"`since` is 0 to {MOST_SINCE} seconds.", fix="Leave it out, and load all.")

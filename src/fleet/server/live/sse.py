@@ -38,7 +38,7 @@ IN_URL = frozenset({"token", "access_token", "auth_token", "jwt", "authorization
 
 
 class EventStream:
-    """`grant` says who asks, and with which token; `state` is what somebody sees now."""
+    """Serves `/events`. `grant` returns the caller's token; `state`, what an actor sees now."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ def _last_words(send: Send) -> Callable[[ReaderEnd], Any]:
 
 
 async def state_at(streams: Streams, state: State, actor: Actor) -> dict[str, Any]:
-    """What is so now, and the number of the last event that it knows of."""
+    """Return what the actor sees now, with the number of the last event included in it."""
 
     def read(store: Store) -> dict[str, Any]:
         for _ in range(5):  # while others write: until nothing happened in between
@@ -107,7 +107,7 @@ async def state_at(streams: Streams, state: State, actor: Actor) -> dict[str, An
 
 
 def refuse_token_in(connection: HTTPConnection) -> None:
-    """Addresses are kept in logs and histories."""
+    """Raise `BadInput` when a token is in the URL: logs and browser histories keep URLs."""
     if any(name.lower() in IN_URL for name in connection.query_params):
         raise BadInput(
             "Tokens are not accepted in URLs, because URLs end up in logs.",

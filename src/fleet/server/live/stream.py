@@ -1,9 +1,8 @@
 """Events as they happen: state is read first, then every event after it, none missed or twice.
 
-A reader that has caught up is handed its bytes at once, in the turn in which the event was seen:
-nobody waits for anybody. What it has not read yet is held for it up to a bound. Past that it is sent
-the rest from the store, as it reads; one that does not is let go, and comes back with the number of
-what it saw last.
+A reader that has caught up is sent an event at once, and none waits for another. What it has not
+read yet is buffered up to a limit. Past that it is sent the rest from the store, as it reads; one
+that stops reading is disconnected, and can reconnect with the number of the last event it saw.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ if TYPE_CHECKING:
     from fleet.server.read_queue import Reads
 
 BATCH = 500
-TICK = 1.0  # seconds between looks at who is still welcome
-QUIET = 15.0  # seconds without a word before a sign of life
+TICK = 1.0  # seconds between checks of the readers' tokens
+QUIET = 15.0  # seconds without an event after which a heartbeat is sent
 MOST_BUFFERED = 256 << 10  # bytes that wait for a reader before it is too slow
-GRACE = 3.0  # seconds for last words
+GRACE = 3.0  # seconds to send the reason for closing
 PACE = 10.0  # seconds in which a reader must have taken most of what is held for it
-STREAMS = "streams"  # for whom it is read
+STREAMS = "streams"  # the name under which reads for all streams are queued
 RECENT = 2000  # events that are kept encoded while a client reads
 EACH = 100  # streams of one member
 
 
 class ReaderEnd(NamedTuple):
-    """Why a reader is let go. `after`: the last event that it was sent."""
+    """Why a reader is disconnected. `after`: the number of the last event that it was sent."""
 
     code: str
     said: str
@@ -55,17 +54,17 @@ STOPPING = ReaderEnd(
 
 @dataclass(eq=False, slots=True)
 class StreamReader:
-    """`number`: of the last event it was sent. `finish` says the last words, waiting for room."""
+    """A stream's client. `number`: of the last event it was sent. `finish` sends why it ends."""
 
     transport: asyncio.Transport
     view: View
     token: str
     number: int
     finish: Callable[[ReaderEnd], Awaitable[None]]
-    alive: bytes = b""  # a sign of life, where the protocol has none of its own
+    alive: bytes = b""  # the heartbeat, where the protocol has none of its own
     spoke: float = field(default_factory=time.monotonic)
     ending: bool = False
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # of who sends it the past
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # held while old events are sent to it
 
     def write(self, frame: bytes) -> None:
         if frame and not self.transport.is_closing():
@@ -74,15 +73,15 @@ class StreamReader:
 
 
 class Streams:
-    """`team_of` says whose task an event is about. A far store is read beside the loop.
+    """All live readers. `team_of` returns the team of a task. A remote store is read in threads.
 
-    `frame_of` is how a frame of the WebSocket begins that tells of an event. One member, with
-    however many tokens, has at most `each` streams: they are never closed to make room for others.
+    `frame_of` returns the first fields of an event's WebSocket frame. A member, with however many
+    tokens, has at most `each` streams: none is closed to make room for others.
     """
 
     def __init__(self, reads: Reads, team_of: Callable[[str], str], frame_of: FrameOf) -> None:
         self.reads = reads
-        self._looking = asyncio.Lock()  # of a far store
+        self._looking = asyncio.Lock()  # held while a remote store is read
         self._is_due = False
         self._team_of, self._frame_of = team_of, frame_of
         self._check: Callable[[str], object] = lambda _: None
@@ -97,7 +96,7 @@ class Streams:
         self._ticking: asyncio.TimerHandle | None = None
         self._woken = self._over = False
         self.pace = PACE
-        self.saw: Callable[[list[EventForms]], object] = lambda _: None  # is told of events, too
+        self.saw: Callable[[list[EventForms]], object] = lambda _: None  # called with new events
 
     def __len__(self) -> int:
         return len(self._all)
@@ -109,7 +108,7 @@ class Streams:
 
     @property
     def busiest(self) -> int:
-        """How many the member has that has the most."""
+        """The largest number of streams that one member has open."""
         return max(self._open.values(), default=0)
 
     @contextmanager
@@ -142,17 +141,17 @@ class Streams:
             self.let_go(reader, STOPPING)
 
     def checked_by(self, check: Callable[[str], object]) -> None:
-        """It raises `Forbidden` once a token counts no more."""
+        """Set the function that raises `Forbidden` for a token that is no longer valid."""
         self._check = check
 
     def tell(self) -> None:
-        """From any thread: something was written."""
+        """Send new events soon; may be called from any thread after something was written."""
         if not self._woken and self._loop is not None and not self._loop.is_closed():
             self._woken = True
             self._loop.call_soon_threadsafe(self._wake)
 
     async def start_of(self, after: int | None) -> int:
-        """Where a reader begins.
+        """Return the number of the event after which a reader begins.
 
         Raise `BadInput` for a number that no event has yet, and for one after which events are gone.
         """
@@ -172,13 +171,13 @@ class Streams:
         return newest if after is None else after
 
     def admit(self, reader: StreamReader) -> None:
-        """It is known from here on, and let go when its token ends; `follow` lets it hear."""
+        """Add a reader, which is disconnected when its token ends; `follow` sends it events."""
         self._all.add(reader)
         if self._over:
             self.let_go(reader, STOPPING)
 
     async def join(self, reader: StreamReader) -> None:
-        """In its turn; a store that fails meanwhile ends it."""
+        """Follow once it has read enough; disconnect the reader when the store fails."""
         async with reader.turn:
             await self.room(reader)
             try:
@@ -187,7 +186,7 @@ class Streams:
                 self.let_go(reader, ReaderEnd(error.code, error.public or error.message))
 
     async def follow(self, reader: StreamReader) -> None:
-        """Send what it has not seen yet; from then on it hears with all others."""
+        """Send the events that it has not seen yet; after that it gets new ones as they happen."""
         while not reader.ending and not reader.transport.is_closing():
             await self._look()
             self._send(reader, await self._events(reader.number, self._number))
@@ -199,7 +198,7 @@ class Streams:
     async def replay(
         self, reader: StreamReader, after: int, wanted: Callable[[EventForms], bool]
     ) -> None:
-        """What it was not sent of the past, up to where it is."""
+        """Send the wanted events after `after`, up to the last event that the reader was sent."""
         while after < reader.number and not reader.ending:
             some = await self._events(after, reader.number)
             if not some:
@@ -209,7 +208,7 @@ class Streams:
             await self.room(reader)
 
     def pause(self, reader: StreamReader) -> None:
-        """It hears nothing until it is to `follow` again."""
+        """Send the reader nothing until it is to `follow` again."""
         readers = self._views.get(reader.view, set())
         readers.discard(reader)
         if not readers:
@@ -223,7 +222,7 @@ class Streams:
             self._views[view].add(reader)
 
     def resume(self, reader: StreamReader) -> None:
-        """Beside whoever asks, once its turn has come."""
+        """Let the reader follow again, in a task of its own."""
         self._beside(self.join(reader))
 
     def leave(self, reader: StreamReader) -> None:
@@ -240,7 +239,7 @@ class Streams:
         self._beside(_finish(reader, ending._replace(after=reader.number)))
 
     async def room(self, reader: StreamReader) -> None:
-        """Wait until it has read most of what it was sent; who reads too slowly is let go."""
+        """Wait until it has read most of what it was sent; disconnect it if that takes too long."""
         await asyncio.sleep(0)
         transport, end = reader.transport, time.monotonic() + self.pace
         while transport.get_write_buffer_size() > MOST_BUFFERED // 4 and not transport.is_closing():
@@ -257,10 +256,10 @@ class Streams:
 
     def _wake(self) -> None:
         self._woken = False
-        if not self._views:  # whoever comes looks at the store itself
+        if not self._views:  # a new reader looks at the store itself
             return
         if self.reads.near is None:
-            if not self._is_due:  # else one waits for its turn to look
+            if not self._is_due:  # else a look is due already
                 self._is_due = True
                 self._beside(self._look_far())
             return
@@ -291,7 +290,7 @@ class Streams:
                     pass
 
     async def _take_far(self) -> bool:
-        """Whether there may be more."""
+        """Read the next events from a remote store; return whether there may be more."""
         if not self._views:
             self._number = await self.reads.do(STREAMS, newest_in)
             return False
@@ -301,7 +300,7 @@ class Streams:
         return bool(some)
 
     def _whole(self, store: Store, after: int) -> list[EventForms]:
-        """In a thread: each with all that the store knows of it."""
+        """Read events and encode them in each format; runs in a thread."""
         some = [self._heard(event, store) for event in store.events(after=after, limit=BATCH)]
         for heard in some:
             _ = heard.topics, heard.sse, heard.frame, heard.full_frame
@@ -336,7 +335,7 @@ class Streams:
             reader.number = some[-1].number
 
     async def _events(self, after: int, until: int) -> list[EventForms]:
-        """At most a batch of them."""
+        """Return the events between two numbers, at most a batch."""
         if after >= until:
             return []
         if self.reads.near is None:
@@ -396,7 +395,7 @@ def ends_of(store: Store) -> tuple[int, int]:
 
 
 def _refused(tokens: set[str], check: Callable[[str], object]) -> dict[str, Forbidden]:
-    """Those that count no more, and why."""
+    """Return the tokens that are no longer valid, each with its error."""
     refused = {}
     for token in tokens:
         try:
@@ -409,7 +408,7 @@ def _refused(tokens: set[str], check: Callable[[str], object]) -> dict[str, Forb
 
 
 async def _finish(reader: StreamReader, ending: ReaderEnd) -> None:
-    """Last words, for who reads them. Who does not is cut off: it would be held for ever."""
+    """Send the reason for closing; abort the connection if the client does not read it."""
     transport = reader.transport
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(GRACE):

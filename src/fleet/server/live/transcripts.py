@@ -27,7 +27,7 @@ MAX_FRAME_BYTES = 64 << 10  # bytes in one frame, about
 
 @dataclass
 class _WatchedTranscript:
-    """`offset` None: what was said before is not for them."""
+    """`offset` None: the end of the transcript at the first look; earlier lines are not sent."""
 
     run: str = ""
     offset: int | None = None
@@ -35,7 +35,7 @@ class _WatchedTranscript:
 
 
 class Outputs:
-    """Files are read beside the loop. While nobody listens nothing is done."""
+    """Sends new lines of transcripts to readers; reads files in threads, and only for readers."""
 
     def __init__(self, reads: Reads, transcripts: Callable[[], Transcripts]) -> None:
         self._reads, self._transcripts = reads, transcripts
@@ -43,19 +43,19 @@ class Outputs:
         self._going: asyncio.Task[None] | None = None
 
     async def listen(self, reader: StreamReader, topic: str) -> None:
-        """Nothing comes of it unless that is a task."""
+        """Send the reader new lines of this task's transcript; do nothing when it is not a task."""
         try:
             run = await self._reads.do(STREAMS, lambda store: store.task(topic).run_id)
         except NotFound:
             return
-        if reader.ending:  # it left meanwhile
+        if reader.ending:  # it disconnected meanwhile
             return
         self._watched.setdefault(topic, _WatchedTranscript(run)).readers.add(reader)
         if self._going is None or self._going.done():
             self._going = asyncio.create_task(self._go())
 
     def leave(self, reader: StreamReader, topic: str = "") -> None:
-        """One topic, or all."""
+        """Stop sending the reader a task's lines, or those of all tasks."""
         for name in [topic] if topic else list(self._watched):
             watched = self._watched.get(name)
             if watched is not None:
@@ -87,7 +87,7 @@ class Outputs:
     def _tell(
         self, task: str, chunk: Chunk, watched: _WatchedTranscript, messages: Sequence[Message]
     ) -> None:
-        """To each what it may read of it: the messages to the agent are not for everyone."""
+        """Send lines to each reader, without the messages to the agent that it may not read."""
         frames: dict[tuple[str, ...], bytes] = {}
         for reader in watched.readers:
             if reader.transport.get_write_buffer_size() > MOST_BUFFERED:

@@ -1,6 +1,6 @@
-"""What a page watches: rows of tasks as they change, what an agent says, what its screen shows, machines.
+"""What pages watch: rows of tasks as they change, transcripts, screens, machines.
 
-Each frame has whole rows, is made once for all who may see the same, and only while a client watches.
+A frame has whole rows, and is made once for all clients that may see the same, while there are any.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     Perform = Callable[[Operation, Actor, Any], Awaitable[Any]]
 
 TOGETHER = 0.25  # seconds in which changes are gathered
-PROGRESS = 1.0  # seconds between looks at what no event tells: tokens, last words
+PROGRESS = 1.0  # seconds between looks at what changes without an event: tokens, last words
 EVERY = 0.5  # seconds between looks at transcripts and screens
 MOST_ROWS = 200  # in one frame
-MOST_CHANGED = 2000  # tasks that changed at once; of more, everybody loads all
+MOST_CHANGED = 2000  # tasks that changed at once; after more, every page loads all rows
 EACH = 8  # transcripts, and as many screens, that one socket watches
 LINES = 500  # of a transcript, in one frame
 SECOND = 1_000_000
@@ -48,12 +48,15 @@ TROUBLE = (FleetError, OSError, HTTPException)
 
 @dataclass(eq=False)
 class Watcher:
-    """One socket. `lines`: the last line it has of each run; `screens`, `feeds`: the frame it has of each."""
+    """One socket, with what it was sent last.
+
+    `lines`: the number of the last line, by run; `screens` and `feeds`: the last frame of each.
+    """
 
     reader: StreamReader
     actor: Actor
     rows: bool = False
-    missed: bool = False  # it was too slow for some rows
+    missed: bool = False  # it read too slowly and was not sent some rows
     lines: dict[str, int] = field(default_factory=dict)
     screens: dict[str, bytes] = field(default_factory=dict)
     feeds: dict[str, bytes] = field(default_factory=dict)
@@ -68,13 +71,13 @@ class Watcher:
 
 
 class Watches:
-    """`perform` does a read for an actor, if it may."""
+    """`perform` carries out a read for an actor, if it may."""
 
     def __init__(self, streams: Streams, perform: Perform) -> None:
         self._streams, self._perform = streams, perform
         self._watchers: dict[StreamReader, Watcher] = {}
         self._changed: dict[str, str | None] = {}  # tasks, and their teams
-        self._progress: dict[str, int] = {}  # when each live run was heard, as everybody knows
+        self._progress: dict[str, int] = {}  # by live run: when its progress was last noted
         self._going: asyncio.Task[None] | None = None
         self._feeds = Feeds(perform)
         streams.saw = self._saw
@@ -82,7 +85,7 @@ class Watches:
     async def watch(
         self, reader: StreamReader, actor: Actor, kind: str, name: str, after: int
     ) -> None:
-        """Raise what the operation behind it raises, if the actor may not see that."""
+        """Begin to send a transcript, screen or feed; raise if the actor may not read it."""
         watcher = self._watchers.get(reader) or Watcher(reader, actor)
         if kind in FEEDS:
             self._feeds.begin(watcher, kind)
@@ -97,9 +100,10 @@ class Watches:
         self._begin(watcher)
 
     async def watch_rows(self, reader: StreamReader, actor: Actor, since: int) -> int:
-        """Tasks as they change, first those of the last `since` seconds; how many those are.
+        """Begin to send rows of tasks that change.
 
-        A page that loads its rows while its socket connects lacks what changed in between.
+        First those that changed in the last `since` seconds, which a page may have missed between
+        loading its rows and connecting; return how many these are.
         """
         watcher = self._watchers.get(reader) or Watcher(reader, actor)
         watcher.rows = True
@@ -175,7 +179,7 @@ class Watches:
         self._progress.clear()
 
     async def _tell_rows(self) -> None:
-        """Of tasks that changed, and of those that wait for them."""
+        """Send the rows of tasks that changed, and of tasks that wait for these."""
         changed, self._changed = self._changed, {}
         watchers = [watcher for watcher in self._watchers.values() if watcher.rows]
         for watcher in watchers:
@@ -217,7 +221,7 @@ class Watches:
                 watcher.reader.write(made)
 
     async def _note_progress(self) -> None:
-        """Tasks whose runs were heard since count as changed."""
+        """Count a task as changed when its run has made progress since the last look."""
         if not any(watcher.rows for watcher in self._watchers.values()):
             return
         heard = await self._streams.reads.do(STREAMS, _heard_at)
@@ -281,7 +285,7 @@ def _changed_in(store: Store, seconds: int, team: str | None) -> set[str] | None
 
 
 def _with_dependents(store: Store, changed: dict[str, str | None]) -> dict[str, str | None]:
-    """Their status may follow from it. Only tasks that are there."""
+    """Add the dependents and parents, whose status may change too; leave out forgotten tasks."""
     names = {*changed}
     for task in changed:
         names.update(store.dependents(task)[:MOST_ROWS])

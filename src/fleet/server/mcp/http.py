@@ -73,7 +73,7 @@ class Mcp:
 
 
 def _no_stream() -> Response:
-    """We begin no talk: a stream that nothing is ever said on would hold up the end of the server."""
+    """Refuse GET: this server sends no messages of its own, and an idle stream delays its end."""
     body = problem(
         405,
         "no_such_method",

@@ -40,7 +40,7 @@ def is_message(message: Any) -> bool:
 
 
 async def answer(message: Any, actor: Actor, call: Call) -> bytes:
-    """The JSON-RPC response to a message; nothing for what wants none."""
+    """Return the JSON-RPC response to a message; empty for a notification or a response."""
     if not is_message(message):
         return failure(None, BAD_REQUEST, "A message is one JSON-RPC 2.0 object.")
     if "id" not in message or "method" not in message:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fleet.server.mcp.tool_table import Tool
 
 DEFINED = "#/$defs/"
-SPOKEN_OF = ("title", "default")  # they say nothing that a validator needs
+SPOKEN_OF = ("title", "default")  # keys that no validator needs
 
 
 def output_schema(tool: Tool) -> dict[str, Any]:
-    """Of the structured content of a call that did not fail; it stands by itself."""
+    """Return the schema of a successful call's structured content, with all that it refers to."""
     schemas = _schemas()
     replies = [schemas.replies[name] for name in tool.operations]
     data = _by_key(tool.keys, replies) if tool.keys else _any_of(replies)
@@ -42,7 +42,7 @@ class _Schemas(NamedTuple):
     records: dict[str, Any]
 
     def records_of(self, schema: Any) -> set[str]:
-        """The names of all records that it needs, those in records too."""
+        """Return the names of all records that the schema refers to, also through other records."""
         known: set[str] = set()
         ahead = set(_named_in(schema))
         while ahead:
@@ -53,7 +53,7 @@ class _Schemas(NamedTuple):
 
 @cache
 def _schemas() -> _Schemas:
-    """Of every operation of a tool at once: most tools reply with the same few records."""
+    """Make the schemas of all tools' operations at once: most share the same few records."""
     names = sorted({name for tool in TOOLS for name in tool.operations})
     replies = [named(name).reply for name in names]
     made, records = msgspec.json.schema_components(replies, ref_template=f"{DEFINED}{{name}}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LocalTools:
-    """To be made and used in one thread: the store is that thread's."""
+    """Answers MCP messages; make and use it in one thread, because its store belongs to that."""
 
     def __init__(self) -> None:
         app = App(Path.cwd(), os.environ)
@@ -32,7 +32,7 @@ class LocalTools:
         self._seen = bool(self._actor.run)  # a run is known as its task's agent
 
     def answer(self, request: Mapping[str, Any]) -> bytes:
-        """Nothing for what wants no answer."""
+        """Return the response to a message; empty for one that needs none."""
         return _finished(answer(request, self._actor, self._call))
 
     async def _call(self, actor: Actor, name: str, given: Mapping[str, Any]) -> ToolReply:
@@ -46,7 +46,7 @@ class LocalTools:
 
 
 def _finished(run: Coroutine[Any, Any, bytes]) -> bytes:
-    """What it returns, of a coroutine that never waits: no event loop has to be loaded for it."""
+    """Run a coroutine that never waits, without loading an event loop; return its result."""
     try:
         run.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""How what a tool is given becomes the fields of operations."""
+"""How the arguments of a tool become requests of operations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SPEC = ("agent", "coder", "model", "priority", "branch", "review", "assignee")
 
 
 class ToolCaller(NamedTuple):
-    """Who calls a tool, and where whoever does not say works."""
+    """Who calls a tool. `directory`: where an agent works when the arguments name none."""
 
     actor: Actor
     directory: str = ""
 
 
 class ToolStep(NamedTuple):
-    """One operation with its fields; `key` is what its reply is called, if there are several."""
+    """One operation and its fields; `key` names its reply where a tool has several steps."""
 
     operation: str
     fields: dict[str, Any]
@@ -35,7 +35,7 @@ class ToolStep(NamedTuple):
 
 
 def say(operation: str, **names: str) -> Callable[[ToolCaller, Arguments], list[ToolStep]]:
-    """What is given, under the operation's own names for it."""
+    """Return a function that passes all arguments to one operation, some under other names."""
 
     def steps(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
         return [ToolStep(operation, {names.get(key, key): value for key, value in given.items()})]
@@ -68,7 +68,7 @@ def assign(who: ToolCaller, given: Arguments) -> list[ToolStep]:
 
 
 def add_all(who: ToolCaller, given: Arguments) -> list[ToolStep]:
-    """Each task has its fields and those of its `spec` side by side."""
+    """Add several tasks; each argument object has the fields of a task and of its spec together."""
     tasks = []
     for task in given["tasks"]:
         if not isinstance(task, dict):
@@ -96,7 +96,7 @@ def spawn_request(who: ToolCaller, given: Arguments) -> list[ToolStep]:
 
 
 def _there(who: ToolCaller, spec: dict[str, Any]) -> dict[str, Any]:
-    """In the project of the server, unless it is somewhere else."""
+    """Return the spec and its project: the server's, unless `cwd` is outside of that."""
     below = spec["cwd"] == who.directory or spec["cwd"].startswith(f"{who.directory}/")
     return {"spec": spec, "project": who.directory if below else spec["cwd"]}
 
@@ -160,7 +160,7 @@ def directive(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
 
 
 def kill(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
-    """Always gracefully: whoever asks for less gets no less."""
+    """End a swarm, always gracefully, whatever the caller asks for."""
     return [ToolStep("swarm.kill", {"swarm": given["swarm_id"]})]
 
 
@@ -170,7 +170,7 @@ def mail(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
 
 
 def handoff(_who: ToolCaller, given: Arguments) -> list[ToolStep]:
-    """What has no place of its own in a checkpoint is said as it is."""
+    """Hand over with a checkpoint; context that fits none of its fields is added as JSON."""
     context = dict(given["context"])
     summary = {
         key: context.pop(key) for key in ("goal", "now", "test") if _is_text(context.get(key))
@@ -194,7 +194,7 @@ def _is_text(value: object) -> bool:
 
 
 def own(operation: str, **names: str) -> Callable[[ToolCaller, Arguments], list[ToolStep]]:
-    """About the task that the run works on."""
+    """Return a function like that of `say`, for the task that the calling run works on."""
 
     def steps(who: ToolCaller, given: Arguments) -> list[ToolStep]:
         if not who.actor.task:

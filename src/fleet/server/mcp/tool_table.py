@@ -24,9 +24,9 @@ OPEN_WORLD = frozenset({"worktree.push", "worktree.pr"})  # they reach other mac
 
 
 class Tool(NamedTuple):
-    """`takes` are the properties, those in `needs` must be given; `may` is asked for besides.
+    """`takes`: the arguments; `needs`: the required ones; `may`: a permission that it also needs.
 
-    A property is a schema, or the field of an operation that it becomes, as in `task.add:spec.cwd`.
+    An argument is a schema, or the operation's field that it sets, as in `task.add:spec.cwd`.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Tool(NamedTuple):
     needs: tuple[str, ...] = ()
     may: Permission | None = None
     for_runs: bool = False
-    keys: tuple[str, ...] = ()  # it replies with all of its operations' replies, under these
+    keys: tuple[str, ...] = ()  # the names of its operations' replies, if it returns all of them
     quiet: bool = False  # workers may call it, but are not shown it: every tool costs them context
 
     def schema(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Tool(NamedTuple):
         return self.name.replace("_", " ").capitalize()
 
     def annotations(self) -> dict[str, Any]:
-        """What a program may tell its user before it calls the tool."""
+        """Return the MCP annotations, which a client may show before it calls the tool."""
         operations = [named(name) for name in self.operations]
         return {
             "title": self.title,
@@ -112,10 +112,10 @@ def _calls(
     for_runs: bool = False,
     quiet: bool = False,
 ) -> Tool:
-    """A tool that is one operation.
+    """Return a tool that calls one operation.
 
-    `fields` are those that it takes: `text!` must be given, and `body=text` is the operation's
-    field `text`, which the tool calls `body`. `schemas` are those that differ from the operation's.
+    `fields` are its arguments: `text!` is required, and `body=text` sets the operation's field
+    `text` from an argument `body`. `schemas` replace the schemas of the operation's fields.
     """
     names: dict[str, str] = {}
     needs: list[str] = []

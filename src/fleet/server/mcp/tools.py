@@ -24,7 +24,7 @@ ABOUT = "Coordinate with the other agents and the people of your team."
 
 
 class ToolReply(NamedTuple):
-    """What the caller of a tool is shown; `data` is for its program, None when there is no more."""
+    """A tool's result, as JSON or, if it failed, as a sentence with its code in `data`."""
 
     text: str
     data: dict[str, str] | None = None
@@ -34,7 +34,7 @@ class ToolReply(NamedTuple):
 async def run_tool(
     perform: Perform, who: ToolCaller, name: str, given: Mapping[str, Any]
 ) -> ToolReply:
-    """What the tool's operations reply; of several, by their keys."""
+    """Call the tool's operations; return their reply, or all replies by their keys."""
     replies: dict[str, Any] = {}
     try:
         for step in steps_of(name, who, given):
@@ -51,7 +51,7 @@ async def run_tool(
 
 
 def shown_to(actor: Actor) -> list[Tool]:
-    """What a caller of this role may call, and would want to."""
+    """Return the tools to list for a caller: those it may call, for workers without quiet ones."""
     granted = GRANTS[actor.role]
     few = actor.role is Role.WORKER
     return [
@@ -64,7 +64,7 @@ def shown_to(actor: Actor) -> list[Tool]:
 
 
 def steps_of(name: str, who: ToolCaller, given: Mapping[str, Any]) -> list[ToolStep]:
-    """Raise `BadInput` unless there is such a tool and it is called as it says."""
+    """Return the tool's steps; raise `BadInput` for an unknown tool or wrong arguments."""
     tool = next((tool for tool in TOOLS if tool.name == name), None)
     if tool is None:
         raise BadInput(f"There is no tool '{name[:60]}'.", fix="List the tools.")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fleet.config.loader import Loaded
     from fleet.domain.fleet import Model
 
-ANSWER = 4096  # tokens that an answer needs besides the first request
+ANSWER = 4096  # tokens of context that a reply needs besides the first request
 ENOUGH, ENOUGH_WITHOUT_TOOLS = 32_768, 8192
 
 
@@ -26,13 +26,13 @@ def advice(loaded: Loaded) -> list[str]:
 
 
 def least_context(coder: str) -> int:
-    """Tokens that a model must hold for this coder to work at all; 0: not known."""
+    """Return the least context, in tokens, with which this coder works at all; 0: not known."""
     first = built_in(coder).first_request
     return first + ANSWER if first else 0
 
 
 def _contexts(loaded: Loaded) -> Iterator[Problem]:
-    """Models whose context is too small for the coder of an agent."""
+    """Report models whose context is too small for the coder of an agent that uses them."""
     fleet = loaded.fleet
     short: dict[tuple[Model, str], list[str]] = {}
     for agent in (*fleet.agents.values(), *fleet.coders.values()):
@@ -79,7 +79,7 @@ def _tools(loaded: Loaded) -> Iterator[Problem]:
 
 
 def _names(loaded: Loaded) -> Iterator[Problem]:
-    """Models with the name that an agent has at the gateway."""
+    """Report models whose name an agent has at the gateway, too."""
     fleet = loaded.fleet
     agents = {alias_of(agent): agent for agent in fleet.agents.values() if agent.model is not None}
     for model in fleet.own_models:
@@ -92,7 +92,7 @@ def _names(loaded: Loaded) -> Iterator[Problem]:
 
 
 def _origin(loaded: Loaded, path: str) -> SettingPlace:
-    """Where the setting is written, or else where its section is."""
+    """Return where the setting is written, or else where its section is."""
     head = path.rpartition(".")[0]
     origins = [loaded.origins[path]] if path in loaded.origins else []
     origins += [origin for name, origin in loaded.origins.items() if name.startswith(f"{head}.")]

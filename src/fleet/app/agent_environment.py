@@ -1,4 +1,4 @@
-"""The environment of what Fleet starts for a run: its coder, and the gates that test its work."""
+"""The environments of the programs that Fleet starts: coders, and gates that test their work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def coder_env(app: App, task_id: str, run_id: str) -> dict[str, str]:
-    """The environment of a coder: ours, without our secrets and what an outer agent left."""
+    """Return a coder's environment: ours, without our secrets and an outer agent's variables."""
     from fleet.adapters.home.bd_program import bd_folder
     from fleet.app.run_identity import server_env
     from fleet.supervisor.attempt.environment import inherited
@@ -42,7 +42,7 @@ def coder_env(app: App, task_id: str, run_id: str) -> dict[str, str]:
 
 
 def _commands_env(app: App, server: Mapping[str, str]) -> dict[str, str]:
-    """How an agent's own `fleet` commands reach the server when they cannot open the store."""
+    """Return the variables by which an isolated agent's `fleet` commands reach the server."""
     isolated = app.isolates
     if isolated and not server:
         return {ISOLATED: "1"}
@@ -53,7 +53,7 @@ def _commands_env(app: App, server: Mapping[str, str]) -> dict[str, str]:
 
 
 def gate_env(app: App, project: str) -> dict[str, str]:
-    """The environment of a gate that tests what is about to land: no keys, no run."""
+    """Return the environment of a gate that tests a landing: without keys, and in no run."""
     from fleet.supervisor.attempt.environment import NO_KEYS, for_coder, inherited
 
     passed = app.worlds(project).settings.run.env
@@ -62,7 +62,7 @@ def gate_env(app: App, project: str) -> dict[str, str]:
 
 
 def gate_environment(app: App, project: str) -> tuple[str, ...]:
-    """What a gate's result depends on besides the tree, the command and the set-up."""
+    """Return what a gate's result depends on besides its tree, its command and the set-up."""
     settings = app.worlds(project).settings
     names = sorted({*settings.run.env, *settings.land.environment})
     system = os.uname()

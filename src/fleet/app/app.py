@@ -1,4 +1,4 @@
-"""One process's view of one home."""
+"""The application: one home as one process sees it, with the adapters that it needs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from fleet.supervisor.supervisor import Supervisor
 
-ISOLATED = "FLEET_ISOLATED"  # in an agent that cannot open the store, and has no server to ask
+ISOLATED = "FLEET_ISOLATED"  # set for an agent that can reach neither the store nor a server
 
 
 class App:
@@ -67,14 +67,14 @@ class App:
         *,
         listening: bool = False,
     ) -> None:
-        """`listening`: this process is the supervisor, which the bell wakes."""
+        """`listening`: this process is the supervisor, so it waits on the bell."""
         self.cwd, self.env = cwd, env
         self.config_file, self.flags = config_file, flags or {}
         self.listening = listening
         self._shared_glance: list[Glance] = []  # of this app and its copies
 
     def another(self, *, listening: bool | None = None) -> App:
-        """The same home with connections of its own, for another thread."""
+        """Return an app of the same home with its own connections, for another thread."""
         listening = self.listening if listening is None else listening
         made = type(self)(self.cwd, self.env, self.config_file, self.flags, listening=listening)
         made._shared_glance = self._shared_glance  # noqa: SLF001  # of this class
@@ -115,7 +115,7 @@ class App:
         return self.another_store()
 
     def another_store(self) -> Store:
-        """A connection of its own, for the calling thread.
+        """Open another connection to the store, for the calling thread.
 
         After a store was deleted, a new task must not get the id of a run that is still here.
         """
@@ -133,7 +133,7 @@ class App:
         return self._placed(store) if self.shared else store
 
     def _placed(self, store: Store) -> Store:
-        """The store, with each project's directory as this machine has it."""
+        """Wrap a store so that each project's directory is the one on this machine."""
         from fleet.app.hosts.places import placed_store
 
         return placed_store(store, self.home, self.loaded)
@@ -152,17 +152,17 @@ class App:
         )
 
     def _before(self, run_id: str, launch: Launch) -> tuple[str, ...]:
-        """The words in front of a run's command that isolate it, by the settings as they are now."""
+        """Return the prefix of a run's command that isolates it, by the current settings."""
         isolation = self.isolation(self.worlds("").settings.workspace)
         return isolation.before(run_id, launch) if isolation else ()
 
     @property
     def isolates(self) -> bool:
-        """Whether agents run in an isolation: nothing of theirs is to run outside of it."""
+        """Whether agents run isolated; then nothing of theirs may run outside of the isolation."""
         return self.worlds("").settings.workspace.isolation != "none"
 
     def isolation(self, settings: WorkspaceSettings) -> Isolation | None:
-        """What the setting stands for; None: agents run as any program of the user."""
+        """Return the isolation that the settings choose; None: agents run without one."""
         name, secrets = settings.isolation, self.secret_files()[1:]
         if name == "none":
             return None
@@ -186,11 +186,11 @@ class App:
 
     @property
     def settings_folder(self) -> Path:
-        """What the path of a key's file in the settings is relative to."""
+        """The folder to which the path of a key's file in the settings is relative."""
         return self.folder_of(self.loaded)
 
     def folder_of(self, loaded: Loaded) -> Path:
-        """The same for the settings of a project."""
+        """Return that folder for the settings of a project."""
         return loaded.project_file.parent if loaded.project_file else self.home.path
 
     def secret_files(self) -> list[Path]:
@@ -207,7 +207,7 @@ class App:
         return Terminals(self.home.runs, tmux)
 
     def seat(self, argv: Sequence[str], size: tuple[int, int]) -> SeatedAt:
-        """A seat at the terminal to which this command attaches, for somebody at another machine."""
+        """Open the terminal to which this command attaches, for a client of the server."""
         from fleet.adapters.processes.pty import Pty
 
         return Pty(argv, size)
@@ -354,7 +354,7 @@ class App:
 
     @cached_property
     def transcript_index(self) -> TranscriptIndex:
-        """What agents said on this host, by its words."""
+        """Return the full-text index of what agents said on this host."""
         from fleet.adapters.home.transcript_index import TranscriptIndex
 
         return TranscriptIndex(
@@ -396,7 +396,7 @@ class App:
         return HostTrees(self)
 
     def revoked_file(self) -> RevokedFile:
-        """What is revoked, apart from the store."""
+        """Return the file that keeps revocations apart from the store."""
         from fleet.adapters.home.revoked_file import RevokedFile
 
         return RevokedFile(self.home.path)
@@ -439,9 +439,9 @@ class App:
         )
 
     def live_lines(self, run_ids: Sequence[str]) -> Callable[[], dict[str, tuple[int, int]]]:
-        """Begin to count what the worktrees of these runs have added and removed; returns how to get it.
+        """Begin to count the lines that these runs' worktrees added and removed.
 
-        Of those of this host: git looks at them beside the caller.
+        Return a function that waits for the counts. Git runs in threads, for this host's runs only.
         """
         if not run_ids:
             return dict
@@ -459,7 +459,7 @@ class App:
         ).result
 
     def _brought(self, task: Task) -> tuple[Merge, ...]:
-        """The work of other tasks that its worktree started from."""
+        """Return the work of other tasks that was merged into the task's worktree at its start."""
         if not task.after:
             return ()
         from fleet.supervisor.attempt.site import merges_of
@@ -471,7 +471,7 @@ class App:
         return self.checkout(project).env(workspace)
 
     def gateway_key(self, gateway: Gateway) -> str:
-        """The key from the environment, else the one we made; empty when there is none yet."""
+        """Return the key from the environment, else from the home; empty when there is none yet."""
         from fleet.adapters.gateway.key import key_of
 
         return key_of(gateway, self.home.path, self.env)

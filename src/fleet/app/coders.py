@@ -59,7 +59,7 @@ def coders_with(field: str) -> tuple[str, ...]:
 
 
 def on_path(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The built-in coders whose programs are there; Claude Code first."""
+    """Return the built-in coders whose programs are on PATH; Claude Code first."""
     import shutil
 
     from fleet.adapters.coders import BUILT_IN
@@ -78,7 +78,7 @@ def assistants(field: str = "skills") -> tuple[str, ...]:
 def probe_programs(
     coders: Iterable[Coder], env: Mapping[str, str], *, ask: bool
 ) -> dict[str, dict[str, str | None]]:
-    """By coder: its `executable`, and its `path` and `version` here, or `why` there is none."""
+    """Return, by coder, its `executable` and the `path` and `version` here, or `why` not."""
     from fleet.adapters.coders.shared.programs import executable, find_programs
 
     names = {coder.name: executable(coder) for coder in coders}

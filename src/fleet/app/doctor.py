@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 SURVEY_SECONDS = 3.0  # seconds for all nodes together
 GRACE = 2.0  # seconds for a check to report its own time-out
 NO_FLEET = Finding("fleet", SKIPPED, "There is no fleet.yaml here.", "fleet init")
-READ = 0.5  # the share of a long prompt that must reach the model; tokens are only estimated
+READ = 0.5  # the share of a long prompt that must reach the model, as tokens are only estimated
 
 
 class Checkup:
-    """`within`: seconds for all checks; a round trip takes as long as the model does."""
+    """`within`: seconds for all checks, except for round trips through a model."""
 
     def __init__(self, app: App, *, within: float) -> None:
         self._app, self._within = app, within
@@ -107,7 +107,7 @@ class Checkup:
         yield from checks.modes(self._app.home.path)
 
     def _store(self) -> Iterator[Finding]:
-        """What other machines share: does it answer, and what is it good for."""
+        """Check that the shared store answers, and say what it is suited for."""
         schema, text, fix = schema_of(self._app)
         if schema.may != "write":
             yield Finding("store", WARNING if schema.may else BAD, text, fix)
@@ -166,7 +166,7 @@ class Checkup:
         coders = [make_coder(name, fleet) for name in sorted(names)]
         for name, program_info in probe_programs(coders, self._app.env, ask=True).items():
             program = program_info["executable"]
-            own = name in fleet.own_coders and program_info["path"]  # it need not have a version
+            own = name in fleet.own_coders and program_info["path"]  # these need report no version
             if not program or program_info["version"] or own:
                 words = f"{name} {program_info['version'] or ''}".rstrip()
                 yield Finding("coders", OK, words if program else f"{name} needs no program")
@@ -285,7 +285,7 @@ class Checkup:
 
 
 def _judged_caps(by: str) -> Finding:
-    """`by`: what stopped a program that used more memory than it may."""
+    """Report how caps work. `by`: what ended a trial program that exceeded its memory."""
     if by != "looks":
         return Finding("isolation", OK, "A program that exceeds its memory is ended.")
     text = (
@@ -336,7 +336,7 @@ def _names(paths: Sequence[Path]) -> str:
 
 
 def _side_by_side(acts: Mapping[str, Check], within: float, *, check: str = "") -> list[Finding]:
-    """The findings in the order of the checks. A check that is late goes on without us."""
+    """Run checks in threads; return their findings in order, with one for each that is too late."""
     findings: dict[str, list[Finding]] = {}
     bugs: list[Exception] = []
 

@@ -1,4 +1,4 @@
-"""The person who types a command, by the environment."""
+"""The user who types a command, as the environment names them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def person(env: Mapping[str, str], team: str) -> Actor:
-    """The person who types. A program may claim a lower role than theirs, never a higher one."""
+    """Return the user as an actor; the environment may lower their role, never raise it."""
     name = env.get("CLAUDE_CODE_AGENT_NAME") or user(env)
     return Actor(name, lowered(Role.COORDINATOR, env.get("CLAUDE_CODE_AGENT_TYPE", "")), team)
 
 
 def lowered(role: Role, wanted: str) -> Role:
-    """`wanted`, unless it may do more than `role`. An unknown kind of agent is a worker."""
+    """Return the role `wanted` if it may do no more than `role`; an unknown one is a worker."""
     if not wanted:
         return role
     lower = Role(wanted) if wanted in list(Role) else Role.WORKER

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from fleet.app.app import App
 
-FOREVER = 36_500.0  # days: list only what has no owner, and removals that were cut off
+FOREVER = 36_500.0  # days: no worktree is this old, so only orphans and cut-off removals are listed
 REPAIR = "fleet list --repair"
 
 
@@ -28,7 +28,7 @@ def orphans(app: App) -> Iterator[Finding]:
 
 
 def _runs(app: App) -> Iterator[Finding]:
-    """Without a supervisor: runs recorded as live whose processes are proven gone."""
+    """Report runs recorded as live whose processes are gone, unless a supervisor runs."""
     if app.daemon.running():
         return
     for run in app.store.live_runs(host=app.home.host_id()):

@@ -22,7 +22,7 @@ __all__ = ["SCOPES", "Registered", "install", "uninstall", "would_install"]
 
 
 def command_of(scope: str) -> str:
-    """The command that serves MCP: for one person our program by its path, for a project by its name."""
+    """Return the command that serves MCP: an absolute path for the user, a name for a project."""
     program = Path(sys.executable).with_name("fleet")
     return str(program) if scope == "user" and program.exists() else "fleet"
 
@@ -42,7 +42,7 @@ def uninstall(
 def would_install(
     coders: Sequence[str], scope: str, top: Path, env: Mapping[str, str]
 ) -> list[Registered]:
-    """What `install` would write."""
+    """Return what `install` would write, without writing it."""
     return [
         Registered(c, str(file_of(c, scope, top, env)), "", text_of(c, command_of(scope)))
         for c in coders

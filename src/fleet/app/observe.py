@@ -1,4 +1,4 @@
-"""What agents on this host are doing and using, seen from outside, with or without a supervisor."""
+"""What this host's agents are doing and using, as observed with or without a supervisor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOTHING_YET = Activity(Doing.STARTING, "its process is running, and it has repor
 
 
 class _ByTranscript(NamedTuple):
-    """The activity by the transcript, the seconds since its last line, and what it asks there."""
+    """What a transcript shows: the activity, the seconds since its last line, what it asks."""
 
     activity: Activity | None
     silent: float
@@ -164,7 +164,7 @@ def _sights(app: App, subjects: Sequence[Subject]) -> dict[str, Sight]:
 
 
 def _seen(app: App, runs: Iterable[tuple[Task, Run]]) -> dict[str, SeenRun]:
-    """What the agents in terminals of this host do, and what their screens ask."""
+    """Return what agents in this host's terminals do, and what their screens ask."""
     host = app.home.host_id()
     subjects = [
         Subject(run.id, run.choice.coder, task.project, terminal=True, here=True, live=True)
@@ -176,7 +176,7 @@ def _seen(app: App, runs: Iterable[tuple[Task, Run]]) -> dict[str, SeenRun]:
 
 
 def _by_its_process(app: App, subject: Subject) -> Sight | None:
-    """What the process says of a run; None when it is there, and the transcript tells more."""
+    """Return what the process shows of a run; None when it runs and its transcript shows more."""
     if not subject.here:
         return Sight(Doing.UNKNOWN, "it runs on another host")
     look = app.keepers.look(subject.run)
@@ -189,7 +189,10 @@ def _by_its_process(app: App, subject: Subject) -> Sight | None:
 
 
 def _by_their_words(app: App, subjects: Mapping[str, Subject]) -> dict[str, Sight | None]:
-    """What transcripts and screens say: all screens when agents are few, else where there is doubt."""
+    """Return what transcripts and screens show.
+
+    All screens are read when there are few agents, else those whose transcripts leave doubt.
+    """
     sights: dict[str, Sight | None] = {}
     words: dict[str, _ByTranscript] = {}
     for run, subject in subjects.items():

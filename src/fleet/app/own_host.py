@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from fleet.domain.run import Host
     from fleet.ports import Store
 
-LOOK_SECONDS = 0.25  # seconds between looks at the row of who may be another machine
+LOOK_SECONDS = 0.25  # seconds between looks at a row that another machine may be writing
 
 
 def settle_host(home: Home, store: Store, *, sleep: Callable[[float], None] = time.sleep) -> str:
-    """Call it with the home's lock held, on a shared store. Return what became of the id, if anything.
+    """Renew the host's id if another machine has it; return what to tell the user, or nothing.
 
-    After a reboot it watches for a moment whether somebody else writes this host's row.
+    Call it with the home's lock held, on a shared store. After a reboot it watches for a moment
+    whether another machine writes this host's row.
     """
     identity, old = HostIdentity(home), home.host_id()
     row = store.hosts().get(old)
@@ -34,7 +35,7 @@ def settle_host(home: Home, store: Store, *, sleep: Callable[[float], None] = ti
 def _is_another(
     identity: HostIdentity, store: Store, row: Host | None, sleep: Callable[[float], None]
 ) -> bool:
-    """Whether another machine writes the row."""
+    """Whether another machine writes this host's row."""
     if row is None or not row.holder:
         return False
     if not identity.knows(row.holder):

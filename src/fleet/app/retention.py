@@ -1,4 +1,4 @@
-"""What is removed once it is old: the settings `retention.*`."""
+"""Remove what is old by the settings `retention.*`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVENTS_A_ROUND = 500
 TASKS_A_ROUND = 50
 TASKS_LOOKED_AT = 1000  # the newest, for their projects
 RUN = re.compile(r"(t-[0-9]+)\.[0-9]+")
-GATE = re.compile(rf"{GATE_PREFIX}[0-9a-f-]+\.[0-9]+")  # the end of a failure is in the store, too
+GATE = re.compile(rf"{GATE_PREFIX}[0-9a-f-]+\.[0-9]+")  # the store keeps the end of a failed one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class RemovedHistory:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """`events`: the number before which they are gone now; 0: none went."""
+    """What was removed. `events`: those before this number; 0: none."""
 
     tasks: tuple[str, ...] = ()
     events: int = 0
 
 
 def reasons(store: Store, tasks: Sequence[Task], *, before: int) -> dict[str, str]:
-    """By task, the reason to keep it; empty: it may be forgotten."""
+    """Return, by task, the reason to keep it; empty: it may be removed from the store."""
     parents = store.tasks_by_id([task.parent for task in tasks if task.parent])
     runs = store.runs_by_id([task.run_id for task in tasks if task.run_id])
     asking = {question.task for question in store.open_questions([task.id for task in tasks])}
@@ -67,7 +67,7 @@ def reasons(store: Store, tasks: Sequence[Task], *, before: int) -> dict[str, st
 
 
 def _with_others(store: Store, task: Task, known: TaskTies) -> TaskTies:
-    """What costs a question of its own, asked only for what else would go."""
+    """Add the ties that cost a query each; asked only of tasks that would otherwise be removed."""
     return known._replace(
         has_dependents=bool(store.dependents(task.id)),
         has_children=bool(store.tasks(TaskQuery(parent=task.id, limit=1))),
@@ -76,11 +76,11 @@ def _with_others(store: Store, task: Task, known: TaskTies) -> TaskTies:
 
 
 class OldHistory:
-    """Removes old events and old tasks from the store, in small steps. No days: never."""
+    """Removes old events and old tasks from the store, in small steps; None days: never."""
 
     def __init__(self, store: Store, *, events: float | None, tasks: float | None) -> None:
         self._store, self._events, self._tasks = store, events, tasks
-        self._upto = 0  # the number up to which events go
+        self._upto = 0  # the number up to which events are being removed
         self._pages: Iterator[list[Task]] = iter(())
         self._next = 0.0  # when it is looked at again
 
@@ -108,7 +108,7 @@ class OldHistory:
         return Forgotten(tuple(tasks), oldest if oldest > first else 0)
 
     def last_old(self) -> int:
-        """The number of the last event that is old."""
+        """Return the number of the newest event that is old; 0: there is none."""
         days = self._events
         return 0 if days is None else self._store.number_before(self._before(days))
 
@@ -116,7 +116,7 @@ class OldHistory:
         return self._store.now() - int(days * DAY * 1_000_000)
 
     def old_tasks(self) -> Iterator[list[Task]]:
-        """The tasks that may go, page by page; older ones have lower ids, so the rest is not looked at."""
+        """Return the tasks to remove, in pages; stop at the first that is not old, as ids grow."""
         if self._tasks is None:
             return
         before, last = self._before(self._tasks), ""
@@ -132,9 +132,9 @@ class OldHistory:
 
 
 class OldKept:
-    """Drops kept work of ended tasks, so many days after it was kept; 0: never.
+    """Drops kept work of ended tasks that is older than `days`; 0: never.
 
-    Only of worktrees in this home: another home may use the repository, with the same ids.
+    Only work from this home's worktrees: another home may use the repository, with the same ids.
     """
 
     def __init__(self, store: Store, days: float, worktrees: Path) -> None:
@@ -170,7 +170,7 @@ class OldKept:
                     yield bytes_of(repo, [kept for kept in list_kept(repo) if self._is_ours(kept)])
 
     def _drop_in(self, project: str, *, dry_run: bool = False) -> list[str]:
-        """Drop old kept work, also of a task that the store does not know: it ended before it was forgotten."""
+        """Drop old kept work, also of tasks that are no longer in the store, as these had ended."""
         if not project:
             return []
         from fleet.adapters.git.kept.refs import drop, list_kept
@@ -193,10 +193,10 @@ class OldKept:
 
 
 class OldTranscripts:
-    """Removes what the runs of ended tasks, and gates, printed.
+    """Removes the transcripts of ended tasks' runs and of gates.
 
-    So many days after they did, and the oldest while all take more than so many bytes; 0: no limit.
-    What is in git, in the store and in the task's own folder stays.
+    It removes those older than `days`, and the oldest while all take more than `most` bytes; 0: no
+    limit. What is in git, in the store and in the task's own folder stays.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class OldTranscripts:
         return self._remove(list(self._old()), dry_run=dry_run)
 
     def _old(self) -> Iterator[tuple[str, str]]:
-        """The runs whose transcripts are removed, each with the reason; the oldest first."""
+        """Return the runs whose transcripts are to be removed, oldest first, with the reasons."""
         if not self._days and not self._most:
             return
         before = time.time() - self._days * DAY if self._days else 0.0
@@ -236,7 +236,7 @@ class OldTranscripts:
                     yield run, old if at < before else large
 
     def _printed(self) -> Iterator[tuple[float, int, str]]:
-        """When each run printed its last, how many bytes in all, and its id."""
+        """Return each run's last output's time, the bytes of all its output, and its id."""
         for path in self._folder.glob("*/transcript"):
             name = path.parent.name
             if RUN.fullmatch(name) or GATE.fullmatch(name):
@@ -244,13 +244,13 @@ class OldTranscripts:
                     yield path.stat().st_mtime, self._keepers.transcript_bytes(name), name
 
     def _ended(self, runs: Sequence[str]) -> set[str]:
-        """The runs of tasks that have ended. A task that the store does not know proves nothing."""
+        """Return the runs of tasks that are known to have ended, and those of gates."""
         tasks = self._store.tasks_by_id(sorted({run.partition(".")[0] for run in runs}))
         ended = {task.id for task in tasks.values() if task.state in ENDED}
         return {run for run in runs if run.partition(".")[0] in ended or GATE.fullmatch(run)}
 
     def _remove(self, runs: Sequence[tuple[str, str]], *, dry_run: bool = False) -> RemovedHistory:
-        """A task may have gone on meanwhile."""
+        """Remove transcripts, except of tasks that have been reopened meanwhile."""
         ended = self._ended([run for run, _ in runs])
         removed = [(run, why) for run, why in runs if run in ended]
         sizes = [self._keepers.remove_transcript(run, why, dry_run=dry_run) for run, why in removed]

@@ -16,7 +16,7 @@ LASTS = 30 * 86400.0  # seconds; the token ends with its run, which may be a lon
 
 
 def actor_of(app: App, run_id: str) -> Actor:
-    """The team is the task's; the role is what it was spawned with, else its agent's."""
+    """Return a run as an actor, with the task's team, and the task's role or else its agent's."""
     task = app.store.task(run_id.rpartition(".")[0])
     agent = app.store.run(run_id).choice.agent
     role = Role(task.role) if task.role else _role(app, agent, task.project)
@@ -34,7 +34,7 @@ def _role(app: App, agent: str, project: str) -> Role:
 
 
 def server_env(app: App, run_id: str) -> dict[str, str]:
-    """The server's address and a token for the run; empty when none runs."""
+    """Return the server's address and a token for the run; empty when no server runs."""
     if not (app.home.path / SERVING).exists():
         return {}
     from fleet.app.server_process import serving_at

@@ -17,7 +17,7 @@ __all__ = ["DEFAULT_URL", "Remote", "linked_server", "named_url", "remote_of", "
 DEFAULT_URL = "http://127.0.0.1:3847"  # where `fleet serve` listens unless it is told otherwise
 URLS = ("FLEET_URL", "CLAUDE_FLEET_URL")
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-LASTS = 3600.0  # seconds of a token that one command makes for itself
+LASTS = 3600.0  # seconds for which a token that a command makes for itself is valid
 
 
 def named_url(env: Mapping[str, str]) -> str:
@@ -25,7 +25,7 @@ def named_url(env: Mapping[str, str]) -> str:
 
 
 def remote_of(app: App) -> Remote:
-    """The server that the environment names, else the one that runs over this home."""
+    """The server that the environment names, else the one of this home."""
     address = named_url(app.env) or _running(app)
     if not address:
         raise Unavailable(
@@ -35,9 +35,9 @@ def remote_of(app: App) -> Remote:
 
 
 def signer_of(app: App) -> Remote | None:
-    """This home's running server, if tokens that we sign ourselves would not be signed as its are.
+    """Return this home's running server if it would refuse tokens that we sign, else None.
 
-    It may have a JWT_SECRET that this shell does not have.
+    Such a server has a JWT_SECRET that this shell does not have.
     """
     from fleet.app.token_keys import signs_alike
 
@@ -50,7 +50,7 @@ def signer_of(app: App) -> Remote | None:
 def linked_server(app: App) -> Remote | None:
     """The server that `host.server` names, else the one that runs over this home.
 
-    A machine's own token only reads. Who may do more there has FLEET_TOKEN set.
+    A machine's own token can only read; FLEET_TOKEN is used instead where it is set.
     """
     from fleet.app.hosts.settle import TOKEN
 

@@ -42,7 +42,7 @@ def service_of(home: Path) -> Service:
 
 @contextmanager
 def noted(home: Path, url: str) -> Iterator[None]:
-    """Let commands of this home find the server. Raise `Refused` if one runs already."""
+    """Record the server's address for this home's commands; raise `Refused` if one runs already."""
     file = home / SERVING
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (file.parent / "serving.lock").open("a") as lock:

@@ -53,7 +53,7 @@ def _install(top: Path, files: list[File], groups: Collection[str], *, force: bo
 
 
 def standing(top: Path, skills: Sequence[Skill]) -> dict[tuple[str, str], str]:
-    """By (skill, target) that exists: installed, older, edited or foreign."""
+    """Return, by (skill, target) that exists: installed, older, edited or foreign."""
     generated = Generated(top)
     states = {}
     for target in FOLDERS:

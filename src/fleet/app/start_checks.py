@@ -1,4 +1,4 @@
-"""What must hold before a task is queued or started here."""
+"""Checks before a task is queued or started on this machine."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def check_start(app: App, spec: Spec, project: str, after: Sequence[str] = ()) -> None:
-    """Check that a task can have its workspace, before it is queued; raise what is wrong.
+    """Raise what would keep a task from getting its workspace, before it is queued.
 
-    `after`: the ids of the tasks it waits for. What they leave is known once all are done.
+    `after`: the ids of the tasks it waits for; their work is known once all of them are done.
     """
     from fleet.adapters.git.repo import Repo
 
@@ -32,7 +32,7 @@ def check_start(app: App, spec: Spec, project: str, after: Sequence[str] = ()) -
         exists = app.checkout(project).check_branch(repo, spec.branch)
         _check_free(app, spec.branch, project, exists=exists)
     check_base(cwd, spec.base)
-    if not after:  # else what it starts from is not known yet
+    if not after:  # otherwise it starts from their work, which is not known yet
         _check_directory(repo, Path(cwd), spec.base)
     if merges := _merges(app, after, project):
         app.checkout(project).check_merges(repo, spec.base, merges)
@@ -41,7 +41,7 @@ def check_start(app: App, spec: Spec, project: str, after: Sequence[str] = ()) -
 
 
 def _merges(app: App, after: Sequence[str], project: str) -> tuple[Merge, ...]:
-    """What these tasks left, once all of them are done."""
+    """Return the work that these tasks left; empty while one of them is not done."""
     if not after:
         return ()
     from fleet.domain.task import TaskState
@@ -76,7 +76,7 @@ def _check_free(app: App, branch: str, project: str, *, exists: bool) -> None:
 
 
 def _check_directory(repo: Repo, cwd: Path, base: str) -> None:
-    """Raise `BadInput` when no worktree would have this directory, because no commit has it."""
+    """Raise `BadInput` when the base commit, and so a worktree, does not have this directory."""
     directory = cwd.resolve()
     if directory == repo.top or not directory.is_relative_to(repo.top):
         return
@@ -103,17 +103,17 @@ def check_base(cwd: str, base: str) -> None:
 
 
 def check_agent(app: App, spec: Spec, project: str) -> None:
-    """Check that an agent can start here at once; raise what is wrong."""
+    """Raise what would keep an agent from starting here at once."""
     check_start(app, spec, project)
     choice = _chosen(app, spec, project)
     _check_terminal(app, spec, choice, project)
     _check_gateway(app, choice, project)
-    if not app.home.supervisor_pid():  # else the supervisor starts it, with a PATH of its own
+    if not app.home.supervisor_pid():  # a supervisor would start it, with its own PATH
         _check_program(app, choice, project)
 
 
 def _check_gateway(app: App, choice: Choice, project: str) -> None:
-    """Raise `Unavailable` when its model is one of ours and the gateway does not answer."""
+    """Raise `Unavailable` when the agent needs the gateway and that does not answer."""
     from fleet.supervisor.attempt.launch import gateway_of
 
     gateway = gateway_of(app.worlds(project).fleet, choice)
@@ -145,7 +145,7 @@ def _check_program(app: App, choice: Choice, project: str) -> None:
 
 
 def _check_terminal(app: App, spec: Spec, choice: Choice, project: str) -> None:
-    """Raise `Refused` when it is to have a terminal, and its coder cannot be run in one."""
+    """Raise `Refused` when the task asks for a terminal and its coder cannot run in one."""
     from fleet.domain.task import Mode
     from fleet.supervisor.attempt.launch import must_run_in_terminal
 
@@ -154,7 +154,7 @@ def _check_terminal(app: App, spec: Spec, choice: Choice, project: str) -> None:
 
 
 def _chosen(app: App, spec: Spec, project: str) -> Choice:
-    """Raise `NotFound` when there is no such agent or coder."""
+    """Return the agent and coder for a task; raise `NotFound` when one does not exist."""
     from fleet.operations.shared.choice import choose_in
 
     world = app.worlds(project)
@@ -164,7 +164,7 @@ def _chosen(app: App, spec: Spec, project: str) -> Choice:
 
 
 def missing_program(app: App, choice: Choice, project: str) -> str:
-    """The program that its coder runs, if that is not on PATH; one in the worktree may come."""
+    """Return the coder's program if it is not on PATH; empty for a path inside the worktree."""
     import shutil
 
     from fleet.adapters.coders.shared.programs import executable

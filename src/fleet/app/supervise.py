@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from fleet.ports import Report, Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
 
-LOCK_SECONDS = 15.0  # that we wait for a command that holds the lock
+LOCK_SECONDS = 15.0  # to wait for a command that holds the supervisor's lock
 RETRY_LOCK = 0.2  # seconds between tries to be the supervisor, while a command holds the lock
 RETRY_FILES = 1.0  # seconds between tries to start while no file can be opened
 LONGEST_ERROR = 2000  # characters of the last error
-INDEX_SECONDS = 0.1  # of each round, for old transcripts
+INDEX_SECONDS = 0.1  # of each round, to index old transcripts
 FOLDERS_A_ROUND = 100
 UNFINISHED = ("open", "running", "review")
-LAST_NOTICES = 2.0  # seconds for notices that are under way
+LAST_NOTICES = 2.0  # seconds for notices that are being sent when the supervisor stops
 
 
 class Options(NamedTuple):
@@ -91,7 +91,7 @@ class SupervisorThread:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look at once: the settings may have changed."""
+        """Start the next round at once, because the settings may have changed."""
         if self._stop is not None:
             self._stop.wake()
 
@@ -114,7 +114,7 @@ class SupervisorThread:
             self._failed()
 
     def _start(self) -> bool:
-        """Supervise to the end. False: there were too few files to begin, so try again."""
+        """Supervise until the end; return False if there were too few file descriptors to begin."""
         from fleet.app import preload
 
         try:
@@ -159,7 +159,7 @@ def _supervise_until(
     report: Report,
     crowded: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Call it with the host's lock held, in the thread that made the app."""
+    """Run the supervisor's loop; call it with the host's lock held, in the app's thread."""
     if news := app.arrive():
         report.line(news)
     supervisor = app.supervisor(coder=options.coder, max_concurrent=options.most)
@@ -177,7 +177,7 @@ def _supervise_until(
 
 @contextmanager
 def _linked(app: App, report: Report) -> Iterator[None]:
-    """While it lasts, the server that `host.server` names can read what is on this host."""
+    """Connect to the server of `host.server`, which can then read what is on this host."""
     url = app.loaded.settings.host.server
     if not url or not app.shared:
         yield
@@ -255,7 +255,7 @@ def _loop(
 
 
 def _tidying(app: App) -> tuple[Callable[[], None], ...]:
-    """What is done for the files of this home, a little in each round."""
+    """Return the steps that tidy this home, a little in each round."""
     from fleet.app.disk import DiskLook
     from fleet.app.retention import old_history, old_kept, old_transcripts
 
@@ -290,7 +290,7 @@ class MissingFolders:
 class WordIndexer:
     """Index what can be searched: new tasks, and what agents said before there was an index.
 
-    For a moment in each round.
+    It takes `INDEX_SECONDS` of each round.
     """
 
     def __init__(self, app: App) -> None:
@@ -312,7 +312,7 @@ class WordIndexer:
 
 
 class OldOrders:
-    """Take the environments out of the runs' folders that an older version left: a few a round."""
+    """Removes environments that an older version left in the runs' folders, a few each round."""
 
     def __init__(self, keepers: Keepers, runs: Path) -> None:
         self._keepers, self._left = keepers, iter(sorted(runs.glob("*/launch.json")))
@@ -344,14 +344,14 @@ def _lock_home(app: App) -> Iterator[None]:
 
 
 class Stop:
-    """True once the supervisor has been asked to stop, from any thread.
+    """Whether the supervisor has been asked to stop, from any thread.
 
-    A home that was removed or replaced is no longer ours: another may supervise the new one.
+    Also true when the home was removed or replaced, as another may supervise the new one.
     """
 
     def __init__(self, app: App) -> None:
         self._requested = self._home_lost = False
-        self.by_person = False  # with Ctrl-C; a machine that is shut down sends SIGTERM
+        self.by_person = False  # stopped with Ctrl-C; a shutdown of the machine sends SIGTERM
         self._lock = app.home.path / "supervisor.lock"
         self._inode = self._lock.stat().st_ino
         self._bell = app.bell

@@ -1,4 +1,4 @@
-"""The supervisor of this machine, and what steps beside it, put together from the adapters."""
+"""Assemble the supervisor of this machine, and what runs in its rounds, from the adapters."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def make_ticket_reports(app: App, warn: Callable[[str], None]) -> TicketReports:
 
 
 def make_beads(app: App, warn: Callable[[str], None]) -> Beads:
-    """For `queue: beads`; the supervisor does not step it while that is not set."""
+    """Return what serves `queue: beads`; the supervisor only steps it while that is set."""
     from fleet.adapters.beads import BdProgram
     from fleet.adapters.machine.notify import NumberFile
     from fleet.adapters.processes.threads import ThreadJobs
@@ -199,7 +199,7 @@ def note_merged(app: App) -> None:
     from fleet.ports import TaskQuery
 
     if not app.store.tasks(TaskQuery((TaskState.DONE,), limit=1)):
-        return  # as with most commands of a new project, which need not load the rest
+        return  # common in a new project, so avoid loading the modules below
     from fleet.supervisor.landing.landed_elsewhere import note_merged
 
     note_merged(app.store, app.home.host_id(), _branches)

@@ -28,7 +28,7 @@ CLOSE_SECONDS = 5.0  # seconds for what waits when the supervisor ends
 
 
 class Telemetry:
-    """Nothing is read or imported for a project without `observability.otlp`."""
+    """Sends spans; it reads and imports nothing for a project without `observability.otlp`."""
 
     def __init__(self, app: App, warn: Callable[[str], None]) -> None:
         self._app, self._warn = app, warn
@@ -36,7 +36,7 @@ class Telemetry:
         self._tail: Tail | None = None
 
     def after(self, tell: Callable[[Event], None]) -> Callable[[Event], None]:
-        """A handler of events that calls `tell`, then sends the span that the event ends."""
+        """Return an event handler that calls `tell`, then sends the span that the event ends."""
 
         def both(event: Event) -> None:
             tell(event)

@@ -38,27 +38,27 @@ def issuer_keys(issuer: str) -> IssuerKeys:
 
 
 def signed(claims: dict[str, Any], key: SigningKey) -> str:
-    """The claims as a token."""
+    """Return the claims as a signed JWT."""
     import jwt  # start-up time
 
     return jwt.encode(claims, key.value, algorithm="HS256", headers={"kid": key.id})
 
 
 def own_token(home: Path, actor: Actor, *, seconds: float) -> str:
-    """A token for this actor, by the key of this home, which its own server always accepts."""
+    """Return a token for this actor, signed by this home's key, which its server accepts."""
     at = time.time()
     claims = claims_of(actor, secrets.token_hex(8), at=at, until=int(at + seconds))
     return signed(claims, KeyRing(home, {}).own())
 
 
 def signs_alike(home: Path, env: Mapping[str, str]) -> bool:
-    """Whether a token that we sign is signed as this home's running server would; also if none runs."""
+    """Whether this home's running server signs with the key that we sign with, or none runs."""
     key = serving(home).get("key")
     return key is None or key == KeyRing(home, env).signing().id
 
 
 def rotate_key(home: Path, env: Mapping[str, str], overlap: float) -> SigningKey:
-    """Sign with a new key; those until now verify for `overlap` more seconds."""
+    """Sign with a new key; the older ones verify tokens for `overlap` more seconds."""
     ring = KeyRing(home, env)
     if ring.by_secret or serving(home).get("by_secret"):
         raise Refused(

@@ -1,4 +1,4 @@
-"""The nodes of a fleet, measured, and what was found of them kept."""
+"""Measure the nodes of a fleet, and store the results."""
 
 from __future__ import annotations
 

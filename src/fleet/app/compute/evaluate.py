@@ -1,4 +1,4 @@
-"""Who is asked the cases of an eval, the comparison with hosted models, and the results that are kept."""
+"""Evals: which models are asked, the comparison with hosted ones, and the stored results."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ LIST_SECONDS = 5.0  # seconds for a node to list its models
 SURVEY = 3.0
 JUDGE_TOKENS = 1500
 JUDGING = 4  # questions to a hosted judge at once
-# Words by which an answer gives its writer away.
+# Words by which an answer reveals which model wrote it.
 BRANDS = ("Claude", "Anthropic", "ChatGPT", "GPT", "OpenAI", "Gemini", "Google", "Qwen", "Llama")
 MORE_BRANDS = ("DeepSeek", "Mistral", "Gemma", "SmolLM2", "Grok", "Kimi", "GLM")
-LEAST_NAME = 3  # letters of a name that is hidden
+LEAST_NAME = 3  # characters of the shortest name that is hidden from the judge
 
 
 class EvalFilter(NamedTuple):
-    """What of the fleet is asked; empty is everything. `every`: all cases, whatever its agents do."""
+    """Which models are asked; empty: all. `every`: also cases that do not concern their agents."""
 
     agent: str = ""
     node: str = ""
@@ -73,7 +73,7 @@ class Evals:
     def subjects(
         self, suite: Path | None, seed: int, wanted: EvalFilter
     ) -> tuple[list[EvalSubject], list[str]]:
-        """Who is asked, and the nodes that are left out because they cost money."""
+        """Return what is asked, and the nodes that are left out because they cost money."""
         cases = read_suite(suite) if suite is not None else None
         chosen, dear = self.chosen(wanted)
         subjects = []
@@ -95,7 +95,7 @@ class Evals:
                     fix="Give it `model:` with a name under `models`.",
                 )
             models = [model]
-        elif wanted.model:  # also one that is another on some of its nodes
+        elif wanted.model:  # also a model that is another one narrowed to some of its nodes
             models = list(dict.fromkeys(fleet.models.values()))
         else:
             models = fleet.own_models
@@ -117,10 +117,10 @@ class Evals:
         return [p for p in pairs if p[1].node.name not in dear], list(dict.fromkeys(dear))
 
     def _agents(self, model: Model, serving: Serving) -> tuple[str, ...]:
-        """The agents whose requests may go to the model there, also as a fallback."""
+        """Return the agents whose requests may go to this model and node, also as a fallback."""
 
         def is_it(other: Model) -> bool:
-            """It may be the same on some of its nodes."""
+            """Whether this is the model, or the model narrowed to nodes that include this one."""
             return other == model or (other.of == model.name and serving in other.servings)
 
         return tuple(
@@ -157,7 +157,7 @@ class Evals:
             raise OtherAnswer(f"it does not have {serving.upstream}{pull}")
 
     def hosted(self, url: str, variable: str) -> Hosted:
-        """Raise `Unavailable` when the variable has no key."""
+        """Return a hosted model API; raise `Unavailable` when the variable has no key."""
         return Hosted(url, variable, self._app.env)
 
     def start(self, subjects: Sequence[EvalSubject], output: int) -> Evaluating:
@@ -169,7 +169,7 @@ class Evals:
 
 
 class Comparison:
-    """The local models, each on the first of its nodes that is up, beside hosted ones."""
+    """Compares local models, each on the first of its nodes that is up, with hosted ones."""
 
     def __init__(self, evals: Evals, hosted: Hosted, models: Sequence[str], judge: str) -> None:
         self._evals, self._hosted, self._judge = evals, hosted, judge
@@ -200,7 +200,7 @@ class Comparison:
         return ours + theirs, dear
 
     def keep(self, evaluating: Evaluating) -> tuple[Evaluation, Path]:
-        """Keep the results, with the second opinion of the judge, which takes its time."""
+        """Store the results with the judge's opinions, which can take minutes."""
         rows = [step.row for step in evaluating.steps()]
         opinions = self._opinions(rows, evaluating.answers) if self._judge else []
         made = Evaluation(
@@ -219,7 +219,7 @@ class Comparison:
     def _opinions(
         self, rows: Sequence[EvalResult], answers: dict[tuple[str, str], str]
     ) -> list[Opinion]:
-        """Each local answer beside each hosted one, in both orders."""
+        """Let the judge compare each local answer with each hosted one, in both orders."""
         from concurrent.futures import ThreadPoolExecutor  # start-up time
 
         pairs = [
@@ -272,14 +272,14 @@ class Comparison:
 
 
 def _names(rows: Sequence[EvalResult]) -> list[str]:
-    """Everything that tells whose an answer is."""
+    """Return all names that would reveal which model wrote an answer."""
     names = [name for row in rows for name in (row.model, row.node, row.upstream)]
     parts = [part for name in names for part in name.replace(":", "/").split("/")]
     return [name for name in (*names, *parts, *BRANDS, *MORE_BRANDS) if len(name) >= LEAST_NAME]
 
 
 def _stamp() -> tuple[str, int]:
-    """An id that sorts by time, and the time in microseconds."""
+    """Return an id that sorts by time, and the time in microseconds."""
     at = time.time_ns() // 1000
     moment = datetime.fromtimestamp(at / 1_000_000, UTC)
     return f"{moment:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", at

@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 READY = 180.0  # seconds: LiteLLM loads for half a minute on a small machine
 RELAY_READY = 20.0
 REFUSALS = "fleet_refusals"  # the module that LiteLLM loads from beside its configuration
-REREAD = 5.0  # seconds in which a relay reads what was written for it
+REREAD = 5.0  # seconds within which a relay reads its changed configuration
 GRACE = 30.0
 ASK = 2.0
 HERE = "127.0.0.1"
 
 
 def environment(home: Path) -> Environment:
-    """Where LiteLLM is: ours, or the one that the person named."""
+    """Return the environment with LiteLLM: Fleet's own, or the one that the user named."""
     return Environment(home, os.environ.get(OWN, ""))
 
 
@@ -86,7 +86,7 @@ class Services:
         self.environment = environment(home)
 
     def start(self, say: Callable[[str], None]) -> list[ServiceAnswer]:
-        """The relay, then LiteLLM; those that run are left, but told what is new."""
+        """Start the relay, then LiteLLM; those that run already only get the new configuration."""
         self._check_exposure()
         version = self.environment.checked()
         Home(self.home).ensure()  # before a folder in it would bring it along, open to all
@@ -118,7 +118,7 @@ class Services:
             return [service.name for service in both if service.stop(GRACE)]
 
     def taken(self) -> list[int]:
-        """The ports that another program has, where ours should be."""
+        """Return the ports of these services that another program uses."""
         places = ((self.gateway, self._host, self.port), (self.relay, HERE, self.relay_port))
         return [
             port for process, host, port in places if not process.running() and is_taken(port, host)
@@ -136,7 +136,7 @@ class Services:
 
     @property
     def _host(self) -> str:
-        """Where this machine reaches the gateway."""
+        """Return the host name under which this machine reaches the gateway."""
         return urlsplit(self.url()).hostname or HERE
 
     def relay_ready(self) -> bool:
@@ -156,12 +156,12 @@ class Services:
             )
 
     def stale(self) -> bool:
-        """Whether one runs that was told of another fleet than the one that is declared now."""
+        """Whether a running service has a configuration other than what is declared now."""
         if not (self.gateway.running() or self.relay.running()):
             return False
         try:
             wanted = self._configs()
-        except Refused:  # they serve others, and cannot serve this project as well
+        except Refused:  # they serve other projects, whose settings contradict this one's
             return True
         if not _holds(self.litellm_config, wanted[self.litellm_config]):
             return True
@@ -170,14 +170,14 @@ class Services:
         )
 
     def has_another_key(self) -> bool:
-        """Whether the gateway that runs was started with another key than ours: it would refuse ours."""
+        """Whether the running gateway was started with another key, so that it refuses ours."""
         record = self.gateway.running()
         if record is None or not record.key:
             return False
         return record.key != fingerprint(self.key())
 
     def _running_config(self) -> dict[str, Any]:
-        """What the relay was told when it was last told anything."""
+        """Return the configuration that was last written for the relay; empty: none."""
         try:
             config = json.loads(self.relay_config.read_text("utf-8"))
         except (OSError, ValueError):
@@ -185,11 +185,11 @@ class Services:
         return config if isinstance(config, dict) else {}
 
     def others(self) -> dict[Path, Path]:
-        """The other projects that these serve, by directory: the file with their settings."""
+        """Return the other projects that these serve: the settings' file, by directory."""
         return {base: file for base, file in self._served().items() if base != self.base}
 
     def _served(self) -> dict[Path, Path]:
-        """The projects that are served, in the order in which they came."""
+        """Return the served projects, oldest first: the settings' file, by directory."""
         try:
             projects = json.loads(self._projects.read_text("utf-8"))
         except (OSError, ValueError):
@@ -246,12 +246,12 @@ class Services:
         }
 
     def _speeds(self) -> dict[str, dict[str, float]]:
-        """What `fleet benchmark` found: until the relay has seen for itself."""
+        """Return the speeds that `fleet benchmark` measured, for a relay without its own."""
         rows = Measurements(self.home).read().values()
         return {speed_key(row.url, row.upstream): asdict(row.pace) for row in rows}
 
     def start_relay(self, say: Callable[[str], None]) -> bool:
-        """False when it ran already; then it reads anew what is written."""
+        """Start the relay; return False when it runs already and reads its new configuration."""
         write_atomically(self.relay_config, self._configs()[self.relay_config])
         if self.relay.running() and self.relay_ready():
             written = self.relay_config.stat().st_mtime_ns
@@ -267,7 +267,7 @@ class Services:
         return True
 
     def _start_gateway(self, version: str, say: Callable[[str], None]) -> None:
-        """LiteLLM reads once: what it was told is what is in the file while it runs."""
+        """Start LiteLLM, or restart it when its configuration, read only at start, has changed."""
         text = self._configs()[self.litellm_config]
         if (
             self.gateway.running()
@@ -292,12 +292,12 @@ class Services:
         write_atomically(self.litellm_config, self._configs()[self.litellm_config])
 
     def revive(self, name: str) -> bool:
-        """Start it again, with what it was told last, if it died. Do not wait until it answers."""
+        """Start a service that died again, with its last configuration; do not wait for it."""
         with self.gateway.alone():
             service = self.relay if name == "relay" else self.gateway
             record = service.record()
             if record is None or service.running():
-                return False  # it was stopped, or started, meanwhile
+                return False  # a command has stopped or started it meanwhile
             if name == "relay":
                 self._launch_relay(record.restarts + 1)
             else:
@@ -368,7 +368,7 @@ def _ended_unless_up(service: Service) -> Iterator[None]:
 
 
 def answers(port: int, path: str, host: str = HERE) -> bool:
-    """Whether something there says 200, quickly."""
+    """Whether a program on this port answers 200 to this path in time."""
     connection = http.client.HTTPConnection(host, port, timeout=ASK)
     try:
         connection.request("GET", path)
@@ -380,7 +380,7 @@ def answers(port: int, path: str, host: str = HERE) -> bool:
 
 
 def relay_config_at(port: int) -> int:
-    """When that was written which the relay has read last, in nanoseconds; 0 when it does not say."""
+    """Return when the configuration that the relay uses was written, in nanoseconds; 0: unknown."""
     connection = http.client.HTTPConnection(HERE, port, timeout=ASK)
     try:
         connection.request("GET", "/relay/health")
@@ -392,7 +392,7 @@ def relay_config_at(port: int) -> int:
 
 
 def _anchored(fleet: Fleet, base: Path) -> Fleet:
-    """The fleet with whole paths of its key files: several projects have several directories."""
+    """Return the fleet with absolute paths of key files, as projects have different directories."""
     nodes = {name: _with_path(node, base) for name, node in fleet.nodes.items()}
 
     def bound(model: Model) -> Model:
@@ -417,7 +417,7 @@ def _with_path(node: Node, base: Path) -> Node:
 
 
 def _without_speeds(config: dict[str, Any]) -> dict[str, Any]:
-    """A benchmark that was run meanwhile changes no fleet."""
+    """Return a configuration without measured speeds, which a benchmark may change at any time."""
     return config | {"settings": config.get("settings", {}) | {"speeds": {}}}
 
 

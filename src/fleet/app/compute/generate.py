@@ -1,4 +1,4 @@
-"""What is generated for whom."""
+"""What `fleet generate` writes, and the next steps that it names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LITELLM = "litellm_config.yaml"
 
 
 def usual_targets(fleet: Fleet) -> tuple[str, ...]:
-    """What everybody needs, and what the declared agents' coders read."""
+    """Return the default targets: those of every fleet, and those of the agents' coders."""
     wanted = {*USUAL, *(agent.coder for agent in fleet.agents.values())}
     if fleet.mcp_servers:
         wanted.add("mcp")
@@ -54,14 +54,17 @@ def files_of(fleet: Fleet, targets: Collection[str], source: str, top: str) -> l
 
 
 def _coders(targets: Collection[str] | None = None) -> Iterator[tuple[str, Generates]]:
-    """The coders that something is generated for."""
+    """Return the coders that have generated files: all, or those among the targets."""
     for name, row in BUILT_IN.items():
         if row.files and (targets is None or name in targets):
             yield name, part(row.files)
 
 
 def _more(targets: Collection[str], top: str) -> dict[str, str]:
-    """The variables that lead to the files, also to one of an earlier time: its line would be lost."""
+    """Return the variables that name the generated files.
+
+    Also those of files from an earlier run, whose lines would otherwise be lost.
+    """
     named = [(name, *each) for name, coder in _coders() for each in coder.exports]
     return {
         variable: str(Path(top, path))
@@ -75,8 +78,8 @@ def warnings_of(fleet: Fleet, targets: Collection[str]) -> list[str]:
 
 
 def next_steps(fleet: Fleet, targets: Collection[str]) -> Iterator[tuple[str, str]]:
-    """What to run, and what that does."""
-    if not fleet.models:  # nothing to serve, and a gateway that does not run answers nobody
+    """Return the commands to run next, each with what it does."""
+    if not fleet.models:  # nothing to serve, so no gateway will run
         for name, coder in _coders(targets):
             if not coder.exports:
                 title = BUILT_IN[name].title

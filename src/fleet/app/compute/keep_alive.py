@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from fleet.supervisor.loop import LoopHooks
 
 LOOK_SECONDS = 0.5  # seconds between looks
-SILENT = 60.0  # seconds without an answer after which one that has answered is ended
-FIRST_PAUSE, LAST_PAUSE = 1.0, 60.0  # seconds between tries; each doubles the pause
-STABLE = 120.0  # seconds of life after which the next death is a first one
-START = {"relay": RELAY_READY, "gateway": READY}  # seconds that one has to answer
+SILENT = 60.0  # seconds without an answer after which a service that has answered is ended
+FIRST_PAUSE, LAST_PAUSE = 1.0, 60.0  # seconds between restarts; each doubles the pause
+STABLE = 120.0  # seconds of uptime after which the pauses start anew
+START = {"relay": RELAY_READY, "gateway": READY}  # seconds for a started service to answer
 
 
 class NodeNews(NamedTuple):
-    """`trouble`: empty when it answers again."""
+    """News of a service. `trouble`: what is wrong; empty when it answers again."""
 
     about: str
     text: str
@@ -61,7 +61,7 @@ class _WatchedService:
             self._deaths, self._answered_at = 0, 0.0
         elif not service.running():
             self._revive(record, now)
-        elif record.pid != self._pid:  # one that we see for the first time
+        elif record.pid != self._pid:  # a new process
             self._pid, self._seen_at, self._answered_at = record.pid, now, 0.0
         elif self.services.relay_ready() if self._name == "relay" else self.services.ready():
             self._is_up(record, now)
@@ -70,7 +70,7 @@ class _WatchedService:
             machine.send_signal_if(pid, signal.SIGKILL, lambda: service.running() == record)
 
     def _revive(self, record: ServiceRecord, now: float) -> None:
-        """Start it again: at once after a long life, else after a growing pause."""
+        """Start the service again: at once after a long uptime, else after a growing pause."""
         if now < self._next:
             return
         if self._launched_at and now - self._launched_at > STABLE:
@@ -96,14 +96,14 @@ class _WatchedService:
         self._answered_at = now
 
     def _is_stuck(self, now: float) -> bool:
-        """Whether to end it: a service that has answered before sooner than one that is starting."""
+        """Whether the service has been silent for too long; one that starts has more time."""
         if self._answered_at:
             return now - self._answered_at > SILENT
         return now - self._seen_at > START[self._name]
 
 
 class KeepAlive:
-    """A thread looks; `step` passes on what it saw, in the thread that calls it."""
+    """Watches services in a thread; `step` reports their news in the calling thread."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -121,7 +121,7 @@ class KeepAlive:
             hooks.say(about, trouble)
             if text:
                 hooks.report(text)
-                hooks.over(text)  # good news is not a warning that stays
+                hooks.over(text)  # ends the warning about it
 
     def close(self) -> None:
         self._over.set()
@@ -132,7 +132,7 @@ class KeepAlive:
                 watched.look(time.monotonic())
 
     def _all(self) -> Iterator[_WatchedService]:
-        """Relays first: nothing is answered without them, and they start in a second."""
+        """Return all services; relays first, because gateways need them."""
         folders = sorted(self._home.glob("gateway/*/relay.config.json"))
         watched = [each for file in folders for each in self._of(file)]
         return iter(watched)

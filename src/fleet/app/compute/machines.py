@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.inventory import Warmth
     from fleet.domain.nodes.trace import Trace, TraceFilter
 
-FRESH = 1.5  # seconds for which a look counts
+FRESH = 1.5  # seconds for which a look at the nodes is reused
 WITHIN = 1.5  # seconds for all nodes together
 TAIL = 2 << 20  # bytes of the traces' file that one request reads
-LATE = 5_000_000  # microseconds by which a line may be written after a later one
+LATE = 5_000_000  # microseconds by which lines of the traces may be out of order
 LOG_TAIL = 256 << 10  # bytes of LiteLLM's log
 
 
 class Glance:
-    """What the copies of one app have in common: the last look at the nodes, and the last warm-up."""
+    """Shared by the copies of one app: the last look at the nodes, and the last warm-up."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -138,7 +138,7 @@ def _busy(warming: Warming) -> set[tuple[str, str]]:
 
 
 def _last_lines(path: Path, most: int) -> Iterator[bytes]:
-    """The newest first, of the last so many bytes. A half line at the end is left out."""
+    """Return the whole lines in the last `most` bytes of a file, newest first."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)

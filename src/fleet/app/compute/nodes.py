@@ -1,4 +1,4 @@
-"""The nodes of a fleet, asked: what they have, how the relay finds them, and how to warm them."""
+"""Ask the nodes of a fleet what they have, ask the relay about them, and warm their models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Fleet, Serving
     from fleet.domain.nodes.inventory import SeenNode
 
-RELAY = 1.0  # seconds; it is on this machine
+RELAY = 1.0  # seconds for the relay to answer; it is on this machine
 
 
 class Compute:
@@ -28,7 +28,7 @@ class Compute:
 
     @property
     def fleet(self) -> Fleet:
-        """Raise `NotFound` when it has no nodes."""
+        """The declared fleet; raise `NotFound` when it has no nodes."""
         fleet = self._app.loaded.fleet
         if not fleet.nodes:
             raise NotFound(
@@ -39,7 +39,7 @@ class Compute:
 
     @cached_property
     def unsaid(self) -> frozenset[str]:
-        """The nodes whose kind is not declared."""
+        """The nodes whose kind the settings do not declare."""
         origins = self._app.loaded.origins
         return frozenset(
             name
@@ -58,7 +58,7 @@ class Compute:
         return self.prober.survey(list(self.fleet.nodes.values()), within=within)
 
     def look_around(self, *, within: float) -> tuple[list[SeenNode], dict[str, Any] | None]:
-        """The survey, and meanwhile what the relay says, if it runs."""
+        """Survey the nodes, and meanwhile ask the relay for its status; None: it does not run."""
         replies: list[dict[str, Any]] = []
         asking = threading.Thread(target=lambda: replies.extend(self.relay()), daemon=True)
         asking.start()
@@ -67,7 +67,7 @@ class Compute:
         return seen, replies[0] if replies else None
 
     def relay(self) -> list[dict[str, Any]]:
-        """What the relay says of itself; nothing when none runs."""
+        """Return the relay's status as the only item; empty when no relay runs."""
         from fleet.adapters.nodes.http import Asking
 
         port = self.fleet.gateway.port + 1
@@ -77,7 +77,7 @@ class Compute:
         return []
 
     def thinking(self, *, within: float) -> list[str]:
-        """The models that can think on all of their nodes, as those say, and are not declared so."""
+        """Return the models that can think on all of their nodes but are not declared to."""
         from fleet.adapters.nodes.ollama import Ollama
 
         def thinks(serving: Serving) -> bool:

@@ -1,4 +1,4 @@
-"""What a recommendation is made of: what nodes say, what was measured, and what the file says."""
+"""The facts behind a recommendation: from the nodes, from measurements and from the settings."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.inventory import SeenNode
 
 SURVEY_SECONDS = 3.0  # seconds for all nodes together, and once more for their models
-PER_BILLION = 0.6e9  # bytes on a disk, of the usual four bits and a half
+PER_BILLION = 0.6e9  # bytes on disk of a billion parameters, at the usual 4.5 bits each
 
 
 class Build(NamedTuple):
-    """What a node tells of one model. `tools`: whether it can call them."""
+    """What a node says about one model. `tools`: whether the model can call tools."""
 
     shape: ModelShape | None = None
     tools: bool | None = None
 
 
 class Advising:
-    """Where a model stands is only changed if the file that would be written says it."""
+    """Makes the advice. It moves only models whose node is set in the file that it would write."""
 
     def __init__(self, app: App, made: Benchmarks) -> None:
         self._app, self._made = app, made
@@ -86,7 +86,7 @@ class Advising:
         return recommend(machines, models, wishes)
 
     def _quality(self) -> dict[Key, dict[str, float]]:
-        """What `fleet eval` found, by a node's address and its name for the model."""
+        """Return the scores of `fleet eval`, by a node's address and its name for the model."""
         kept = Evaluations(self._app.home.path).newest()
         return quality(row for each in kept if each.kind == SUITE for row in each.rows)
 
@@ -95,7 +95,7 @@ class Advising:
         return origin is not None and origin.layer == self.layer
 
     def _written(self, stock: Stock) -> Stock:
-        """The model, with what the file declares of it."""
+        """Add what the file declares of the model; `fixed` when the file does not place it."""
         name, values, origins = stock.name, self._app.loaded.values, self._app.loaded.origins
         rest = [
             (what, values[path])
@@ -107,7 +107,7 @@ class Advising:
         return stock._replace(keys=keys, rest=tuple(rest), fixed=not keys and not listed)
 
     def _builds(self, seen: Iterable[SeenNode]) -> dict[tuple[str, str], Build]:
-        """The build of each model, by node and upstream name, all asked at once."""
+        """Ask all nodes at once for the builds of models; return them by node and upstream name."""
         builds: dict[tuple[str, str], Build] = {}
         upstreams = dict.fromkeys(
             s.upstream for m in self.fleet.models.values() for s in m.servings
@@ -127,7 +127,7 @@ class Advising:
         return dict(builds)
 
     def _ask(self, node: str, upstream: str, builds: dict[tuple[str, str], Build]) -> None:
-        """What it does not tell is not known."""
+        """Ask a node about one model, and add what it says, if anything, to `builds`."""
         try:
             meter = self._made.meter(self.fleet.nodes[node])
             with Asking(meter.endpoint, meter.headers, within=SURVEY_SECONDS) as asking:
@@ -180,7 +180,7 @@ class PlacementFacts:
         )
 
     def _scores(self, model: Model) -> Mapping[str, float]:
-        """The model's scores on the first of its nodes that was asked: the weights are the same on all."""
+        """Return the model's scores on any of its nodes, as the weights are the same on all."""
         keys = [(serving.node.endpoint, serving.upstream) for serving in model.servings]
         return next((self._quality[key] for key in keys if key in self._quality), NONE)
 
@@ -197,12 +197,12 @@ class PlacementFacts:
         return max(sizes, default=0)
 
     def _billions(self, upstream: str) -> float:
-        """How many billions of parameters the model has, by its name, else by its size on a disk."""
+        """Return the model's parameters in billions, by its name, else by its size on disk."""
         named = re.search(r"(?i)(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", upstream)
         return float(named[1]) if named else self._weights(upstream) / PER_BILLION
 
     def _needs(self, serving: Serving) -> Callable[[int], int] | None:
-        """What was seen in a node's memory counts more than what is computed."""
+        """Return a function from context to bytes: as seen on a node, else as computed."""
         upstream, weights = serving.upstream, self._weights(serving.upstream)
         if not weights:
             return None
@@ -233,7 +233,7 @@ class PlacementFacts:
         return ModelOnNode(self._guess(node, upstream), on_disk, guessed=True)
 
     def _guess(self, node: Node, upstream: str) -> Pace:
-        """A node is as much slower as a model is larger: reading it from memory takes the time."""
+        """Estimate the pace from another model there: a larger one is slower in proportion."""
         size = self._weights(upstream)
         rows = [(self._weights(u), row) for (url, u), row in self._measured.items()
                 if url == node.endpoint]  # fmt: skip

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from fleet.app.app import App
     from fleet.domain.nodes.finding import FoundNode, ProbedAddress
 
-ANYWHERE = "anywhere"  # wherever machines can be listed without scanning a network
+ANYWHERE = "anywhere"  # every source that lists machines without scanning a network
 
 
 def scan(app: App, where: str, ports: Sequence[int]) -> tuple[list[FoundNode], list[str]]:
-    """The servers; and why a way to list machines was not possible, if another was.
+    """Return the servers, and why some ways to list machines did not work.
 
     Raise `BadInput` for a network that is not to be scanned, `Unavailable` when no way is possible.
     """

@@ -1,4 +1,4 @@
-"""The traces of a home, and any log, as lines that come."""
+"""Read and follow the traces of a home, and the lines of any log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleet.adapters.home.tail import Tail
 
 FILE = "traces.jsonl"
-TORN = 100  # lines that may be no trace
+TORN = 100  # more lines than wanted that are read, as some may not be traces
 
 
 def traces_of(home: Path) -> Path:
@@ -23,7 +23,7 @@ def traces_of(home: Path) -> Path:
 
 
 def gateway_runs(home: Path) -> bool:
-    """Whether one of those that were started in this home runs."""
+    """Whether a gateway that was started in this home runs."""
     from fleet.adapters.processes.background import ServiceRecord, is_alive, read_record
 
     files = (home / "gateway").glob("*/gateway.json")
@@ -32,7 +32,7 @@ def gateway_runs(home: Path) -> bool:
 
 
 def wanted(agent: str, node: str, moment: str, project: str = "") -> TraceFilter:
-    """Raise `BadInput` when the moment is none."""
+    """Return the filter; raise `BadInput` when `moment` is not a time."""
     now = datetime.now(UTC).astimezone()
     return TraceFilter(agent, node, since(moment, now) if moment else 0, project)
 
@@ -48,7 +48,7 @@ def last_traces(path: Path, wanted: TraceFilter, most: int) -> list[Trace]:
 
 
 def coming_traces(path: Path, wanted: TraceFilter, most: int) -> Iterator[Trace]:
-    """The last of them, then those that come, for ever."""
+    """Return the last `most` of the wanted traces, then new ones for ever."""
     from fleet.adapters.home.tail import Tail
 
     tail = Tail(path)
@@ -61,7 +61,7 @@ def coming_traces(path: Path, wanted: TraceFilter, most: int) -> Iterator[Trace]
 
 def _last(tail: Tail, wanted: TraceFilter, most: int) -> deque[Trace]:
     lines = tail.past()
-    if wanted == TraceFilter():  # then only the end of a long file is taken apart
+    if wanted == TraceFilter():  # without a filter only the end of the file is parsed
         lines = iter(deque(lines, maxlen=most + TORN))
     return deque(chosen(lines, wanted), maxlen=most)
 

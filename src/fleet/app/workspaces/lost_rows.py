@@ -1,4 +1,4 @@
-"""A task and its run, as their folders tell of them: for when the store has lost the rows."""
+"""Rebuild a task and its run from their folders, when the store has lost their rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """`order` is how the run was launched, `told` the copy of its task; both are as on the disk."""
+    """A run's files. `order`: how it was launched (launch.json); `told`: the copy of its task."""
 
     run: str
     task: str
@@ -30,7 +30,7 @@ class Traces:
 
     @staticmethod
     def of(home: Home, run_id: str) -> Traces | None:
-        """The files of a run; None when they cannot be read, or are about something else."""
+        """Read the files of a run; None when they cannot be read or are not about this run."""
         task_id = run_id.rpartition(".")[0]
         file = home.runs / run_id / "launch.json"
         try:
@@ -70,7 +70,10 @@ def order_of(home: Home, run_id: str) -> dict[str, Any]:
 
 
 def task_of(traces: Traces, row: Task | None) -> Task:
-    """The task, at work on this run again; `row` is what the store has under its id."""
+    """Return the task as running this run; `row` is what the store has under its id.
+
+    Raise `Refused` when that is a newer task.
+    """
     number = int(traces.run.rpartition(".")[2])
     if row is None:
         return _rebuilt_task(traces, number)
@@ -113,7 +116,7 @@ def _rebuilt_task(traces: Traces, number: int) -> Task:
 
 
 def run_of(traces: Traces, task: Task, world: Loaded, *, host: str, base: str) -> Run:
-    """The run, with no holder, so that the supervisor here adopts it, and settles it if it has ended."""
+    """Return the run without a holder, so that this host's supervisor adopts or settles it."""
     choice = choose_for(world, task)
     path = str(traces.order.get("cwd", ""))
     workspace = Workspace(path)

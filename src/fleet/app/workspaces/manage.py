@@ -1,4 +1,4 @@
-"""What is done with workspaces besides making them: shown, merged, removed, brought back, tidied."""
+"""Show, merge, remove, restore and tidy workspaces."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fleet.domain.run import Checkpoint, Run, Workspace
     from fleet.domain.task import Task
 
-MAX_TASKS = 10_000  # that are looked at one by one; older ones by what is left of them
+MAX_TASKS = 10_000  # newest tasks to check; older ones only if a worktree or branch is left
 TASK = r"^t-[0-9]{1,18}(?=-|$)"  # in the name of a worktree or of a branch
 BATCH = 50  # tasks whose worktrees go side by side, and whose branches go together
 SECOND = 1_000_000
@@ -41,19 +41,19 @@ DAY = 86_400 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What became of a task's workspaces here, up to where something went wrong."""
+    """What was removed of a task's workspaces here, until an error stopped it."""
 
     task: str
-    paths: tuple[str, ...] = ()  # those that are gone, or wait in the pool
+    paths: tuple[str, ...] = ()  # worktrees that were removed or returned to the pool
     kept: tuple[str, ...] = ()
-    branches: tuple[str, ...] = ()  # deleted
+    branches: tuple[str, ...] = ()  # branches that were deleted
     said: tuple[str, ...] = ()
     error: FleetError | OSError | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KeptWork:
-    """What was saved of a task; `id` is how it is asked for."""
+    """Work of a task that was saved before a removal; `id` names it in commands."""
 
     id: str
     ref: str
@@ -69,7 +69,7 @@ class KeptWork:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """Something of ours that no run owns. It is listed, never removed."""
+    """A worktree or branch of Fleet's that no run owns. It is listed, never removed."""
 
     what: str  # `directory` or `branch`
     name: str
@@ -81,8 +81,8 @@ class Tidied:
     cleared: tuple[Cleared, ...]
     orphans: tuple[Orphan, ...]
     dry_run: bool
-    pooled: tuple[str, ...] = ()  # worktrees that waited in the pool
-    younger: int = 0  # worktrees of ended tasks that stay, because they ended too recently
+    pooled: tuple[str, ...] = ()  # surplus worktrees of the pool
+    younger: int = 0  # worktrees that stay because their tasks ended too recently
     transcripts: tuple[str, ...] = ()  # the runs whose transcripts were removed
     forgotten: tuple[str, ...] = ()  # tasks that were removed from the store
     events: int = 0  # how far the log of events was shortened
@@ -99,7 +99,7 @@ class Workspaces:
         return Repairs(self._app)
 
     def of(self, task: Task) -> Workspace:
-        """The newest of this task on this host."""
+        """Return the task's newest workspace on this host, or raise where it is instead."""
         workspace = workspace_of(self._runs(task))
         if workspace is None:
             from fleet.operations.shared.elsewhere import must_be_here
@@ -119,9 +119,10 @@ class Workspaces:
         return workspace
 
     def _brought(self, task: Task, run: Run) -> Workspace | None:
-        """What an ended run of another host left: its commits come from the store to the task's branch here.
+        """Fetch an ended run's commits from the store to the task's branch here.
 
-        None: they are not there, they are not all of the work, or the branch is another one.
+        None when the store does not have them, they are not all of its work, or a different branch
+        has that name here.
         """
         from fleet.adapters.git.repo import Repo
         from fleet.supervisor.share_commits import pieces_of
@@ -152,7 +153,7 @@ class Workspaces:
             )
 
     def span(self, task: Task, *, against: str = "", number: int = 0) -> DiffSpan:
-        """The span from where the task, or its run of this number, began, to its work as it is now."""
+        """Return the span from the start of the task, or of run `number`, to its current work."""
         from fleet.adapters.git.diff.span import WantedDiff, span
         from fleet.supervisor.attempt.site import merges_of
 
@@ -175,7 +176,7 @@ class Workspaces:
         return span(workspace, _project(task), wanted)
 
     def diff_command(self, task: Task, *how: str, against: str = "", number: int = 0) -> list[str]:
-        """The git command that shows it as the person has set git up; empty: nothing changed."""
+        """Return the git command that shows the diff by the user's settings; empty: no changes."""
         from fleet.adapters.git.diff.read import is_empty
 
         span = self.span(task, against=against, number=number)
@@ -183,7 +184,7 @@ class Workspaces:
         return [] if is_empty(span) else argv
 
     def diff_text(self, task: Task, *how: str, against: str = "", number: int = 0) -> str:
-        """The diff as git writes it for programs."""
+        """Return the diff as git writes it for programs."""
         from fleet.adapters.git.diff.read import text
 
         return text(self.span(task, against=against, number=number), *how)
@@ -191,7 +192,7 @@ class Workspaces:
     def merge(
         self, task: Task, onto: str, check: Callable[[Task, str, str], None] | None = None
     ) -> Merged:
-        """`check` is given the tree that would come of it, and may refuse it."""
+        """Merge the task's work; `check` is called with the resulting tree, and may refuse it."""
         from fleet.adapters.git.landing.merge_and_push import merge
 
         def check_tree(tree: str, target: str) -> None:
@@ -232,7 +233,7 @@ class Workspaces:
         return _row(kept)
 
     def remove_all(self, tasks: Sequence[str], *, delete_branch: bool = False) -> list[Cleared]:
-        """Every workspace of each task on this host, side by side; their processes are gone."""
+        """Remove all workspaces of these tasks on this host, in threads; no process uses them."""
         from fleet.adapters.git.old_branches import DeleteBranches
 
         which = DeleteBranches.SAVED if delete_branch else DeleteBranches.UNUSED
@@ -240,7 +241,7 @@ class Workspaces:
         return [done for some in _batches(rows) for done in self._removal(some, which)()]
 
     def _removal(self, tasks: Sequence[Task], which: DeleteBranches) -> Callable[[], list[Cleared]]:
-        """What it needs of the store it has then, so that it can be done in a thread."""
+        """Return a function that removes workspaces without the store, so for any thread."""
         made = {task.id: self._made(task) for task in tasks}
         by_project: dict[str, list[Task]] = {}
         for task in tasks:
@@ -263,9 +264,9 @@ class Workspaces:
     def tidy(
         self, *, days: float, dry_run: bool, note: Callable[[int, int], None] | None = None
     ) -> Tidied:
-        """Finish interrupted removals, remove what ended tasks left, trim the pools, list what belongs to no task.
+        """Finish interrupted removals, remove ended tasks' worktrees, trim pools, list orphans.
 
-        `note` is told of how many tasks the worktrees are gone, and how many there are.
+        `note` is called with the number of tasks whose worktrees are removed, and of all of them.
         """
         tasks = self._tasks()
         before = self._app.store.now() - int(days * DAY)
@@ -296,7 +297,7 @@ class Workspaces:
         return sorted({t.project for t in tasks} | {"", current})
 
     def _tasks(self) -> list[Task]:
-        """The newest, and all others that have a worktree or a branch here."""
+        """Return the newest tasks, and older ones that have a worktree or a branch here."""
         store = self._app.store
         newest = store.tasks(TaskQuery(limit=MAX_TASKS))
         if len(newest) < MAX_TASKS:
@@ -321,16 +322,16 @@ class Workspaces:
         return cleared
 
     def clearing(self, tasks: Sequence[Task]) -> Callable[[], list[Cleared]]:
-        """Removes their worktrees, and the branches that are merged.
+        """Return a function that removes their worktrees and merged branches.
 
-        What it needs of the store it has then, so that it can be done in a thread.
+        The function does not use the store, so any thread may call it.
         """
         from fleet.adapters.git.old_branches import DeleteBranches
 
         return self._removal(tasks, DeleteBranches.MERGED)
 
     def has_worktree(self, task: Task) -> bool:
-        """Whether one that fleet made for it is here, or half removed."""
+        """Whether a worktree that Fleet made for it is on this host, or half removed."""
         roots = [w.root for w in self._made(task)]
         return any(os.path.lexists(path) for root in roots for path in (root, f"{root}.removing"))
 
@@ -349,7 +350,7 @@ class Workspaces:
         return _made_in(self._runs(task))
 
     def _made_by(self, tasks: Sequence[Task]) -> dict[str, list[Workspace]]:
-        """The same of each of many tasks, which are asked for together."""
+        """Return what `_made` does for each of many tasks, with one query."""
         host = self._app.home.host_id()
         names = {t.id: [f"{t.id}.{n}" for n in range(1, t.tally.runs + 1)] for t in tasks}
         runs = self._app.store.runs_by_id([name for each in names.values() for name in each])
@@ -369,7 +370,7 @@ def _made_in(runs: Sequence[Run]) -> list[Workspace]:
 
 
 def _left(task: Task, made: Sequence[Workspace], before: int) -> tuple[str, ...]:
-    """The task's directories that may be removed: it ended long ago, or their removal had begun."""
+    """Return the directories to remove: all if the task ended long ago, else half-removed ones."""
     roots = [w.root for w in made]
     begun = tuple(root for root in roots if Path(f"{root}.removing").exists())
     if task.state in ENDED and task.tally.ended_at <= before:

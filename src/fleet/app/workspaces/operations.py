@@ -1,4 +1,4 @@
-"""What git does with a task's worktree here, as the operations on worktrees say it."""
+"""The port `Worktrees`: what operations do with the worktrees of this host."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class HostTrees:
             return ""
 
     def _gate(self, task: Task, tree: str) -> tuple[str, str]:
-        """The gate's command, and the id of its result for this tree."""
+        """Return the gate's command and the id of its result for this tree; empty: no gate."""
         from fleet.app.agent_environment import gate_environment
         from fleet.domain.landing.landing import gate_command, result_id
 
@@ -139,7 +139,7 @@ class HostTrees:
 
         branches = GitBranches(_repo(repository))
         built = branches.reverted(onto, *span, message)
-        if built.commit:  # by what it undoes: after one that was cut off, the next takes its place
+        if built.commit:  # held by what it undoes, so a retry replaces an interrupted attempt
             branches.hold(f"undo/{span[1][:16]}", built.commit)
         return built.commit
 

@@ -1,4 +1,4 @@
-"""What no longer fits together here: adopted again, or listed with its fix. No file is removed."""
+"""Find what is inconsistent on this host; adopt it or list it with its fix. Removes no file."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 MAX_TASKS = 10_000
 HANGUP = 8.0  # seconds: a keeper gives its coder five when their terminal is gone
 GOING = (str(TaskState.OPEN), str(TaskState.RUNNING), str(TaskState.REVIEW))
-FOREVER = 36500.0  # days: only what nobody owns is looked for
+FOREVER = 36500.0  # days: no worktree is this old, so only orphans are found
 
 
 class Repairs:
-    """One look at everything; the runs that were live when it began are remembered."""
+    """One round of repairs. It remembers the runs that were live when it began."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -40,7 +40,7 @@ class Repairs:
         self._live: dict[str, Run] = {}
 
     def adopt(self) -> None:
-        """Runs of this home whose rows are gone, while they go on or their worktrees are there."""
+        """Record runs again whose rows are missing while they are alive or have a worktree."""
         for run_id in self._without_row():
             traces = Traces.of(self._app.home, run_id)
             if traces is None or not self._matters(traces):
@@ -59,20 +59,20 @@ class Repairs:
         self._live = {run.id: run for run in self._app.store.live_runs(host=host)}
 
     def cut_off(self) -> list[str]:
-        """Tasks that were to start at once, and have not got there: whoever began it was killed."""
+        """Return tasks whose immediate start was interrupted, because the command was killed."""
         store = self._app.store
         ready = store.candidates(now=store.now(), limit=MAX_TASKS)
         at_once = [t.id for t in ready if t.spec.mode != Mode.QUEUED]
         return [*at_once, *(run.task for run in self._live.values() if not self._has_begun(run))]
 
     def _has_begun(self, run: Run) -> bool:
-        """Whether the run's program is there, and was told what to do."""
+        """Whether the run's program has started and has got its prompt."""
         is_prompted = not self._in_terminal(run) or not self._app.keepers.first(run.id)
         started = run.state is RunState.RUNNING
         return started and (is_prompted or is_recorded(self._app.store, run, Kind.RUN_PROMPTED))
 
     def await_hung_up(self) -> None:
-        """Until those whose terminals are gone have ended: their keepers see to it."""
+        """Wait until runs whose terminals are gone have been ended by their keepers."""
         open_panes = {pane.run for pane in self._app.terminals.tmux.panes()}
         until = time.monotonic() + HANGUP
         for run in self._live.values():
@@ -91,7 +91,7 @@ class Repairs:
         return tuple(self._notes)
 
     def _without_row(self) -> list[str]:
-        """The newest run of each task, by their folders, that the store does not know."""
+        """Return each task's newest run, by the folders here, that is missing in the store."""
         newest: dict[str, int] = {}
         folders = self._app.home.runs
         for folder in folders.iterdir() if folders.is_dir() else ():
@@ -111,7 +111,7 @@ class Repairs:
         return False
 
     def _matters(self, traces: Traces) -> bool:
-        """Whether the run goes on or left work behind; else nobody would miss its row."""
+        """Whether the run is alive or has a worktree; otherwise its row is not worth restoring."""
         root = traces.root
         return self._looks(traces.run, Presence.ALIVE) or bool(root and Path(root).is_dir())
 
@@ -128,7 +128,7 @@ class Repairs:
         store.commit([Put(task), Put(run)], [fact])
 
     def _base(self, traces: Traces) -> str:
-        """The commit where the branch began, by its reflog."""
+        """Return the commit at which the branch began, by its reflog."""
         from fleet.adapters.git.repo import Repo
 
         with suppress(FleetError, OSError):
@@ -144,7 +144,7 @@ class Repairs:
         return False
 
     def _ended(self) -> Iterator[str]:
-        """A message for each run that was live a moment ago and is not: something else ended it."""
+        """Return a message for each run that was live when this began and has ended since."""
         for run in self._live.values():
             ended = self._app.store.run(run.id)
             if ended.live or ended.outcome is None:
@@ -156,7 +156,7 @@ class Repairs:
             )
 
     def _placed(self, task: Task) -> str:
-        """What to say of its worktree; empty: it is where it was made."""
+        """Return what is wrong with the task's worktree; empty: it is where it was made."""
         run = self._newest(task)
         workspace = run.workspace if run else None
         if run is None or workspace is None or not workspace.made or Path(workspace.root).is_dir():
@@ -195,7 +195,7 @@ class Repairs:
             old = run.workspace
             within = Path(old.path).relative_to(old.root)
             moved = replace(old, root=str(root), path=str(root / within))
-            with suppress(Conflict):  # its supervisor has just changed it
+            with suppress(Conflict):  # a supervisor has just changed it
                 self._app.store.commit([Put(replace(run, workspace=moved))], [])
                 return True
         return False

@@ -26,9 +26,9 @@ Reply = TypeVar("Reply")
 
 
 class Client(ABC):
-    """What commands call. This machine does the work, or a server elsewhere.
+    """What commands call; a subclass does the work on this machine or on a server elsewhere.
 
-    Settings and directories are this machine's either way.
+    Settings and directories are always those of this machine.
     """
 
     def __init__(self, app: App) -> None:
@@ -58,7 +58,7 @@ class Client(ABC):
         return self.project or str(self.cwd.resolve())
 
     def scope(self, *, everywhere: bool) -> str:
-        """The project that a list is about; empty: every one. A server's directories are not ours."""
+        """Return the project to list; empty: all, as on a server, whose directories differ."""
         return "" if everywhere or self.is_remote else self.project_or_cwd
 
     def world(self, project: str) -> World[Chosen]:
@@ -82,11 +82,11 @@ class Client(ABC):
     @property
     @abstractmethod
     def server_url(self) -> str:
-        """Where other machines reach the server, as far as is known here."""
+        """Return the address at which other machines reach the server, as far as is known here."""
 
     @abstractmethod
     def server_of(self, run_id: str) -> Remote | None:
-        """The server through which its terminal is reached; none: it is on this machine."""
+        """Return the server through which the run's terminal is reached; None: it is here."""
 
     @property
     @abstractmethod
@@ -121,7 +121,7 @@ class Client(ABC):
 
     @abstractmethod
     def land(self, settled: Callable[[], bool], *, patience: float) -> None:
-        """Return when the landings are settled, or when the time is up."""
+        """Wait until the landings are settled, for at most `patience` seconds."""
 
     @abstractmethod
     def deliver(self, message: str, *, patience: float) -> None:
@@ -129,15 +129,15 @@ class Client(ABC):
 
     @abstractmethod
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
-        """Each row with what we see here: what the agent does, why we think so, what it uses."""
+        """Return the rows with what the agent is doing, how we know, and what it uses."""
 
     def measured(self, rows: Sequence[TaskRow]) -> list[TaskRow]:
-        """Each row, and of those at work here the lines that their worktrees have changed by now."""
+        """Return the rows; those running here with the lines that their worktrees have changed."""
         return list(rows)
 
     @abstractmethod
     def opening(self, run_id: str) -> str:
-        """The first input of the run's coder; empty when this machine does not have it."""
+        """Return the first input of the run's coder; empty when this machine does not have it."""
 
     @abstractmethod
     def last_screen(self, run_id: str) -> Path | None:

@@ -39,25 +39,25 @@ Reply = TypeVar("Reply")
 
 RECONCILE_STEPS = 20  # steps after which a supervisor has settled every run that has ended
 SPEAKING = frozenset({"mail.send", "mail.broadcast", "board.post", "chat.say", "checkpoint.save"})
-SIGNING = frozenset({"token.create"})  # the running server does it, if only it has the key
-TYPING_SECONDS = 3.0  # for a message that is being pasted to be sent
-RECONCILE_SECONDS = 0.2  # that reconciling takes at least
+SIGNING = frozenset({"token.create"})  # done by the running server if only that has the key
+TYPING_SECONDS = 3.0  # to wait for a message that is being pasted into a terminal
+RECONCILE_SECONDS = 0.2  # the least time for reconciling
 HEARD_SECONDS = 2.0  # for agents to hear a message to all of them
-FIRST_START_SECONDS = 0.4  # between two looks at whether a program asks what it asks a person once
-FIRST_START_LOOKS = 2  # that must show it, one after the other: a screen may go by itself
+FIRST_START_SECONDS = 0.4  # between two looks for a program's first-start question
+FIRST_START_LOOKS = 2  # looks in a row that must show it, as a screen may pass by itself
 STUCK = frozenset({"no_program", "untrusted"})  # why a task waits, until a person acts
 RUN_END_SECONDS = 60.0  # for a supervisor to end a run; it may give the coder its grace first
 
 
 class FirstStarts:
-    """Looks at the screens of runs now and then, for what only a person can answer."""
+    """Looks for first-start questions, such as a login, on the screens of runs."""
 
     def __init__(self, screens: Callable[[Sequence[str]], Mapping[str, Screen]]) -> None:
         self._screens = screens
         self._at, self._looks = time.monotonic(), 0
 
     def all_of(self, runs: Sequence[str], *, of: int) -> bool:
-        """Whether there are so many, and each shows such a screen."""
+        """Whether there are `of` runs, and the screens of all show such a question."""
         if not of or len(runs) < of:
             return not of
         if self._looks < FIRST_START_LOOKS and time.monotonic() - self._at > FIRST_START_SECONDS:
@@ -115,7 +115,7 @@ class LocalClient(Client):
         check_start(self.app, spec, project, list(ids))
 
     def unseen_changes(self, spec: Spec) -> tuple[str, ...]:
-        """A note when the checkout has changes that an agent who starts from HEAD does not see."""
+        """Return a note if the checkout has uncommitted changes that the agent will not see."""
         from fleet.app.start_checks import uncommitted
 
         count = 0 if spec.base else uncommitted(spec.cwd)
@@ -241,7 +241,7 @@ class LocalClient(Client):
     def _ask_server(
         self, operation: Operation, request: Request[Reply], error: Unavailable
     ) -> Reply:
-        """What only another host has: a server to which that host is linked can ask it."""
+        """Let a server perform a read of what only another host has; raise `error` without one."""
         from fleet.app.server_address import linked_server
 
         remote = linked_server(self.app)
@@ -321,7 +321,7 @@ class LocalClient(Client):
             self.app.files.refresh(task)
 
     def call_all(self, requests: Sequence[Request[Any]]) -> list[FleetError | None]:
-        """Runs that have to end for it end side by side."""
+        """See `Client.call_all`; runs that have to end for it end at the same time."""
         replies = [self._try_perform(request) for request in requests]
         until = time.monotonic() + RUN_END_SECONDS
         return [error or self._try_see_to(task, until) for task, error in replies]
@@ -340,7 +340,7 @@ class LocalClient(Client):
         return None
 
     def _speak_to_agents(self) -> None:
-        """Deliver messages to agents at work; those that miss one hear it later."""
+        """Deliver waiting messages to running agents; a later supervisor delivers the rest."""
         if self._has_unheard():
             self._supervise(lambda: not self._has_unheard(), time.monotonic() + HEARD_SECONDS)
 
@@ -373,7 +373,7 @@ class LocalClient(Client):
         return stopping
 
     def start(self, tasks: Sequence[str], *, patience: float) -> list[str]:
-        """Wait until each has begun its first turn, ended, or asks what it asks a person once.
+        """Wait until each has begun its first turn, has ended, or shows a first-start question.
 
         Return those that have not begun.
         """
@@ -393,20 +393,20 @@ class LocalClient(Client):
         return left
 
     def _live(self, tasks: Sequence[str]) -> Iterator[str]:
-        """The runs of those whose program has started."""
+        """Return the runs of those tasks whose program has started."""
         for task in self.app.store.tasks_by_id(tasks).values():
             if task.state is TaskState.RUNNING and task.spec.mode == Mode.TERMINAL:
                 yield task.run_id
 
     def _is_stuck(self, tasks: Sequence[str]) -> bool:
-        """Whether a person must act before any of them can start."""
+        """Whether all of these tasks wait for something that only a person can change."""
         from fleet.operations.tasks.show import ShowTask
 
         waits = [self.call(ShowTask(task)).waits for task in tasks]
         return all(any(wait.code in STUCK for wait in one) for one in waits)
 
     def _has_begun(self, task_id: str, before: int) -> bool:
-        """Whether its run works on the prompt, waits for one, or has ended.
+        """Whether the task's run has begun its first turn or has ended.
 
         `before`: the number of earlier runs, which do not count.
         """
@@ -417,7 +417,7 @@ class LocalClient(Client):
         return self._has_begun_turn(task, store.run(task.run_id))
 
     def has_been_prompted(self, task_id: str) -> bool:
-        """Whether its newest run got as far as `start` waits for, even if it has ended since."""
+        """Whether the task's newest run began its first turn, even if it has ended since."""
         runs = self.app.store.runs(task_id)
         return bool(runs) and self._has_begun_turn(self.app.store.task(task_id), runs[-1])
 
@@ -449,7 +449,7 @@ class LocalClient(Client):
         until = time.monotonic() + patience
         while not settled() and time.monotonic() < until:
             if self._supervise(settled, until, landing=True):
-                return  # what is left needs an agent or a person
+                return  # the rest needs an agent or a person
             self.app.store.wait(0.1)
 
     def _supervise(
@@ -460,7 +460,7 @@ class LocalClient(Client):
         only: Sequence[str] = (),
         landing: bool = False,
     ) -> bool:
-        """Be the supervisor, under the host's lock. False: another process is it."""
+        """Supervise until `enough` or `until`; return False if another process has the lock."""
         from fleet.app.supervisor_parts import make_lander
 
         with self.app.home.alone() as locked:
@@ -519,7 +519,7 @@ class LocalClient(Client):
         ]
 
     def reconcile(self) -> None:
-        """Without a supervisor, settle the runs that have ended or vanished, as one would."""
+        """Settle runs that have ended or vanished, if no supervisor runs that would do it."""
         steps, until = iter(range(RECONCILE_STEPS)), time.monotonic() + RECONCILE_SECONDS
 
         def enough() -> bool:
@@ -530,7 +530,7 @@ class LocalClient(Client):
     def see_to(
         self, task_id: str, over: Callable[[], bool] = lambda: False, *, until: float = 0.0
     ) -> None:
-        """Wait until each run's host has ended it; with no supervisor here, end it ourselves.
+        """Wait until the task's runs have ended; end this host's here if no supervisor runs.
 
         `over`: whether the caller has stopped waiting.
         """
@@ -542,7 +542,7 @@ class LocalClient(Client):
                 self.app.store.wait(0.1)
 
     def _to_end(self, task_id: str) -> list[Run]:
-        """The runs of this task and of its children that were asked to end."""
+        """Return the runs of this task and of its children that were asked to end."""
         wanted = [run for run in self.app.store.live_runs() if run.wanted]
         return [run for run in wanted if task_id in self._lineage(run.task)]
 
@@ -554,7 +554,7 @@ class LocalClient(Client):
         return lineage
 
     def _end_locally(self, runs: list[Run], until: float) -> bool:
-        """End those of this host as its supervisor would. False: the supervisor has to do it."""
+        """End this host's runs as a supervisor would; return False if one runs, which has to."""
         host = self.app.home.host_id()
         ours = [run.id for run in runs if run.host == host]
         if not ours:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Reply = TypeVar("Reply")
 
 RETRY_SECONDS = 5.0  # after which a stream that broke is tried again
-POLL_SECONDS = 1.0  # between two looks while there is none
+POLL_SECONDS = 1.0  # between two looks while there is no stream
 
 
 class RemoteClient(Client):
@@ -51,7 +51,7 @@ class RemoteClient(Client):
 
     def call(self, request: Request[Reply]) -> Reply:
         operation = find(type(request))
-        if not self.actor.run:  # a person who claims a lower role than the token's is held to it
+        if not self.actor.run:  # a user may have chosen a lower role than that of the token
             allow(self.actor, operation.permission)
         return ask_by_pages(self._remote, operation, request)
 
@@ -114,7 +114,7 @@ class RemoteClient(Client):
             self.wait(0.2)
 
     def observed(self, rows: tuple[AgentRow, ...] | list[AgentRow]) -> list[dict[str, Any]]:
-        """The rows with what the server sees of them: the terminals are there."""
+        """Return the rows with what the server observes, as the terminals are there."""
         from fleet.operations.tasks.observe import LookAtAgents
         from fleet.ports import Sight
 
@@ -140,7 +140,7 @@ class RemoteClient(Client):
 
 
 class EventNews:
-    """Whether the server has told of an event: a thread reads its stream while a caller waits."""
+    """Lets callers wait for the next event; a thread reads the server's event stream."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote

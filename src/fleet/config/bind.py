@@ -1,4 +1,4 @@
-"""Makes a Fleet of merged settings: every reference is bound here, or named as a problem."""
+"""Make a Fleet of merged settings: resolve every reference, or report it as a problem."""
 
 from __future__ import annotations
 
@@ -33,12 +33,15 @@ if TYPE_CHECKING:
 
 
 def bind(merged: Layer, problems: Problems, withheld: Iterable[Path] = ()) -> Fleet:
-    """What it cannot bind it leaves out, and names. `withheld`: declared, and not trusted."""
+    """Return the fleet without what cannot be bound, which is added to `problems`.
+
+    `withheld`: settings that are declared but not trusted.
+    """
     return _Binder(merged, problems).fleet(frozenset(withheld))
 
 
 class DeclaredEntries:
-    """What the layers declare, entry by entry, and where each part of it was written."""
+    """The entries that the layers declare, and where each part of them was written."""
 
     def __init__(self, merged: Layer, problems: Problems) -> None:
         self.merged, self.problems = merged, problems
@@ -142,7 +145,7 @@ class _Binder(DeclaredEntries):
         )
 
     def kind(self, name: str, declared: Mapping[str, Any]) -> tuple[str, str]:
-        """The node's kind and provider; older files say only `provider` or `cloud_provider`."""
+        """Return the node's kind and provider; older files set only `provider`."""
         provider = str(declared.get("provider", ""))
         if self.merged.leaves["nodes", name, "kind"].origin.layer != "default" or not provider:
             return declared["kind"], provider
@@ -201,7 +204,7 @@ class _Binder(DeclaredEntries):
         known = _names(models.values())
         near = nearest(model_name, known)
         if ("models", model_name) in self.merged.entries:
-            return  # it is there, and what is wrong with it has been said
+            return  # it is declared, and its own problem is reported already
         if not free:
             listed = near or (f"Models: {', '.join(known)}." if known else "Declare it first.")
             self.wrong(("agents", name, "model"), f"'{model_name}' is not under `models`.", listed)
@@ -213,7 +216,7 @@ class _Binder(DeclaredEntries):
     def narrow(
         self, path: Path, model: Model, needs: tuple[str, ...], models: dict[str, Model]
     ) -> Model:
-        """The model on the nodes with these tags, which then is one of `models`."""
+        """Return the model narrowed to nodes with these tags, and add it to `models`."""
         narrow = narrowed(model, needs)
         if narrow is None:
             self.wrong(path, *no_node(model.name, needs))
@@ -231,12 +234,12 @@ class _Binder(DeclaredEntries):
         return McpServer(name, declared.get("command", ""), declared.get("args", ()), env)
 
 
-WHERE = ("endpoint", "kind", "provider")  # the settings that say where a node is
+WHERE = ("endpoint", "kind", "provider")  # the settings that decide where requests are sent
 OWN = ("tools", "permissions", "extra_args", "command", "priority", "role", "max_requests", "needs")
 
 
 def _prompt_of(name: str, description: str) -> str:
-    """What an agent is told that has a description and no prompt."""
+    """Return the prompt of an agent that has only a description."""
     if not description:
         return ""
     from fleet.domain.generated.roles import role_prompt  # noqa: PLC0415  # start-up time

@@ -1,4 +1,4 @@
-"""The coders that the settings declare, and the names of those that other packages bring."""
+"""The coders that the settings declare, and the names of those from installed packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SESSION = "{session}"
 
 @cache
 def installed() -> tuple[str, ...]:
-    """The coder of an installed package: looked up last, for it reads the record of every package."""
+    """Return the names of coders from installed packages; slow, as it reads all their metadata."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - likewise
 
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
@@ -71,7 +71,7 @@ def _says(declared: DeclaredEntries, name: str) -> dict[str, JsonSpot]:
 
 
 def _spot(text: str) -> JsonSpot | None:
-    """`type=result response.text`: conditions, then the path, which may be missing after one."""
+    """Parse `type=result response.text`: conditions, then a path, which may be missing."""
     words = text.split()
     path = () if not words or "=" in words[-1] else tuple(words.pop().split("."))
     when = [word.partition("=") for word in words]

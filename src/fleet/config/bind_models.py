@@ -24,7 +24,7 @@ def no_node(model: str, needs: Iterable[str]) -> tuple[str, str]:
 
 
 def narrowed(model: Model, needs: Iterable[str]) -> Model | None:
-    """The model, and its fallbacks, on the nodes that have all these tags; None: there are none."""
+    """Return the model and its fallbacks on the nodes with all these tags; None without any."""
     servings = tuple(serving for serving in model.servings if has_tags(serving, needs))
     if not servings:
         return None
@@ -42,7 +42,7 @@ def narrowed(model: Model, needs: Iterable[str]) -> Model | None:
 
 
 class Models:
-    """Keys with one alias and one upstream model are servings of one Model, in file order."""
+    """Binds models. Keys with the same alias and upstream name are servings of one Model."""
 
     def __init__(self, declared: DeclaredEntries, nodes: dict[str, Node]) -> None:
         self.declared, self.nodes, self.problems = declared, nodes, declared.problems
@@ -55,7 +55,7 @@ class Models:
         self.done: dict[str, Model] = {}
 
     def bound(self) -> dict[str, Model]:
-        """The models by every key: the keys of one group give the same Model."""
+        """Return the models by key; keys that are servings of one model share it."""
         for keys in self.groups:
             if all(not self.servings[key] for key in keys):
                 continue
@@ -86,7 +86,7 @@ class Models:
     def pairs(
         self, name: str, values: Mapping[str, Any], pairs: Mapping[str, str]
     ) -> list[tuple[tuple[str, ...], str, str]]:
-        """Where a node is named, the node, and its own name for the model."""
+        """Return the path at which each node is named, the node, and its name for the model."""
         single = [field for field in ("node", "upstream") if field in values]
         if pairs:
             if single:
@@ -151,7 +151,7 @@ class Models:
                 self.problems.warn(origin, f"models.{model.name}.fallbacks", message)
 
     def warn_of_idle_slots(self, node: Node) -> None:
-        """A node's `max_parallel` only bounds what its models may have together."""
+        """Warn when a node's `max_parallel` exceeds the sum of its models', so has no effect."""
         slots = {
             keys[0]: serving.slots
             for keys in self.groups

@@ -24,7 +24,7 @@ class RouteBinder:
         self.binder, self.models, self.agents, self.coder = binder, models, agents, coder
 
     def bound(self) -> tuple[RouteRule, ...]:
-        """In file order: those of your own settings come before those of the project."""
+        """Return the routes in file order, the user's before the project's."""
         routes: list[RouteRule] = []
         for name, declared in self.binder.section("routes"):
             route = self.route(name, declared)
@@ -85,7 +85,7 @@ class RouteBinder:
             self.binder.problems.warn(origin, f"routes.{name}.model", f"{message} {near}")
 
     def narrow(self, route: RouteRule) -> None:
-        """Declare its model on the nodes that have the tags."""
+        """Declare the route's model narrowed to the nodes that have its tags."""
         if not route.needs:
             return
         agent = self.agents.get(route.agent)

@@ -1,4 +1,4 @@
-"""Each layer as leaves by path, and the layers merged: later wins, mappings by key, lists whole."""
+"""Layers of settings and how they merge: a later one wins, by key in mappings, lists as a whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Origin(NamedTuple):
-    """`note` names a value of another layer that does not count."""
+    """Where a value comes from. `note` names an ignored value of another layer."""
 
     layer: str
     place: SettingPlace = SettingPlace("")
@@ -43,7 +43,7 @@ class Leaf(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """`entries` are the chosen names, also those with nothing under them: ("nodes", "mac-mini")."""
+    """Values by path. `entries`: named entries, also empty ones, such as ("nodes", "mac-mini")."""
 
     leaves: dict[Path, Leaf]
     entries: dict[Path, SettingPlace]
@@ -58,7 +58,7 @@ def merge(*layers: Layer) -> Layer:
 
 
 def defaults(home: FilePath, name: str) -> Layer:
-    """`name` is what the project is called if nothing says otherwise."""
+    """Return the layer of defaults. `name`: the default name of the project."""
     origin = Origin(table.DEFAULT)
     leaves = {
         tuple(key.path.split(".")): Leaf(key, key.default, origin, home)
@@ -71,7 +71,7 @@ def defaults(home: FilePath, name: str) -> Layer:
 
 
 def completed(merged: Layer, base: FilePath) -> Layer:
-    """The leaves, with the defaults of its kind for every declared entry."""
+    """Add the defaults of every declared entry, such as of each node."""
     origin = Origin(table.DEFAULT)
     for section, name in merged.entries:
         for key in table.KEYS:
@@ -101,7 +101,7 @@ def from_environment(env: Mapping[str, str], cwd: FilePath, problems: Problems) 
     return layer
 
 
-OURS = frozenset({  # that are no settings; agents have nearly all of them
+OURS = frozenset({  # variables of Fleet that are not settings; agents have nearly all of them
     "FLEET_HOME", "FLEET_URL", "FLEET_TOKEN", "FLEET_TASK_ID", "FLEET_TASK_DIR", "FLEET_ARTIFACT_DIR",
     "FLEET_RUN_ID", "FLEET_RUN_TOKEN", "FLEET_RUN_SERVER", "FLEET_RUN_BEARER",
 })  # fmt: skip
@@ -109,14 +109,14 @@ ALIASES = ("CLAUDE_FLEET_TEAM", "STORAGE_BACKEND", "DATABASE_URL", "DB_PATH")
 
 
 def _spoken(key: SettingKey, env: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The variables that give this setting a value, the strongest first; empty ones say nothing."""
+    """Return the variables that set this key, with their values, the strongest first."""
     name = schema.variable(key)
     pairs = [(name, env.get(name, ""))] if name else []
     backend = env.get("STORAGE_BACKEND", "").lower()
     for other in key.env:
         text = env.get(other, "")
         if other == "DATABASE_URL" and not (backend in KINDS and KINDS[backend].variable == other):
-            continue  # a variable that half of all web projects set for themselves
+            continue  # many web projects set this variable for themselves
         if other == "DB_PATH" and text:
             text = f"sqlite:///{text}" if backend in {"", "sqlite"} else ""
         pairs.append((other, text))

@@ -1,4 +1,4 @@
-"""Settings of the older tools: found, said so, and imported when asked."""
+"""Settings of older tools: find them, mention them, and import them on request."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LegacySource(NamedTuple):
 
 
 class Import(NamedTuple):
-    """`values` are by our path; `left` says what was not taken, and why."""
+    """Settings to import. `values`: by Fleet's paths; `left`: what is not imported, and why."""
 
     source: LegacySource
     values: Mapping[str, Any]
@@ -119,7 +119,7 @@ def _flat(data: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _flags(name: str, value: Any, left: list[str]) -> list[str]:
-    """The flags but the one that nobody should get by default."""
+    """Return the flags without the one that turns permissions off."""
     import shlex  # noqa: PLC0415 - only for an import
 
     try:

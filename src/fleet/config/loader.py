@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """`values` and `origins` are by dotted path."""
+    """The loaded settings. `values` and `origins` are by dotted path."""
 
     settings: Settings
     fleet: Fleet
@@ -44,12 +44,12 @@ class Loaded(NamedTuple):
     user_file: Path  # it need not exist
     project_file: Path | None
     keys: Mapping[str, table.SettingKey]  # the schema's row for each path
-    asked: Mapping[table.Path, Leaf]  # what the project's file says that needs trust
+    asked: Mapping[table.Path, Leaf]  # the settings of the project's file that need trust
     trusted: bool
 
     @property
     def withheld(self) -> frozenset[str]:
-        """What the project's file says and does not count, for want of trust."""
+        """The settings of the project's file that have no effect, as it is not trusted."""
         return frozenset() if self.trusted else frozenset(".".join(path) for path in self.asked)
 
     def for_people(self) -> list[ShownSetting]:
@@ -89,7 +89,7 @@ def examine(
     config_file: Path | None,
     texts: Mapping[Path, str],
 ) -> tuple[Loaded | None, Problems]:
-    """What `load` finds, or what is wrong; `texts` are what some files are about to hold."""
+    """Return what `load` returns, with all problems; `texts` replace the content of some files."""
     problems = Problems()
     cwd, home = Path(cwd).absolute(), Path(home).absolute()
     project, file = _project(cwd, config_file, problems)
@@ -145,7 +145,7 @@ def _project(
 def file_layer(
     layer: str, file: Path | None, cwd: Path, texts: Mapping[Path, str], problems: Problems
 ) -> Layer:
-    """What one file says, on its own."""
+    """Return the settings of one file, without other layers."""
     if file is None or (file not in texts and not file.exists()):
         return Layer({}, {})
     from fleet.config.files import yaml_read as document  # noqa: PLC0415 - YAML only when there is a file
@@ -206,6 +206,6 @@ def _final(merged: Layer, home: Path, env: Mapping[str, str], problems: Problems
 
 
 def display_path(path: Path, cwd: Path) -> str:
-    """The file as a person in `cwd` would name it."""
+    """Return a file's path for messages: relative if it is inside `cwd`."""
     inside = cwd != cwd.parent and path.is_relative_to(cwd)
     return str(path.relative_to(cwd) if inside else path)

@@ -1,4 +1,4 @@
-"""Where things are: the home, and the project that a directory belongs to. Nothing is run."""
+"""Find the home, and the project of a directory, without running a program."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def in_repository(cwd: Path) -> bool:
 
 
 def outside_git(cwd: Path | str) -> BadInput:
-    """The refusal to let an agent work in a directory that has no worktrees, unasked."""
+    """Return the error for a directory outside of git, in which an agent would have no worktree."""
     return BadInput(
         f"{cwd} is not in a git repository, so the agent would work in that very directory.",
         fix="Make it a repository with a commit, or let it work there: fleet add --in-place",

@@ -1,4 +1,4 @@
-"""The settings that the code reads, as things: `settings.run.attempts`. One field per key."""
+"""The settings as records with one field for each key, such as `settings.run.attempts`."""
 
 from __future__ import annotations
 

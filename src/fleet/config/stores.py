@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 class StoreKind(NamedTuple):
     opens: str  # MODULE:FUNCTION, called as `open_store` does; loaded when it is used
     like: str  # a URL as help texts show it
-    shared: bool = False  # whether several hosts can use it at once; then keepers have leases
+    shared: bool = False  # whether several hosts can use it at once, so that keepers need leases
     extra: str = ""  # the extra of our package that installs its driver
     is_file: bool = False  # its URL is a path after three slashes
     beside: tuple[str, ...] = ()  # how the names of its other files end
     copies: str = ""  # MODULE:FUNCTION that copies it into a file; empty: `dumps` does
     restores: str = ""  # MODULE:FUNCTION that puts such a file back
     peeks: str = ""  # MODULE:FUNCTION that reads its schema and changes nothing; empty: it has none
-    dumps: str = ""  # the command of its own that makes a backup
-    loads: str = ""  # the one that restores it; empty: `dumps` says how
-    variable: str = ""  # that names it where `STORAGE_BACKEND` names its kind
-    has_logins: bool = False  # whether each machine can have one of its own
+    dumps: str = ""  # the service's own command that makes a backup
+    loads: str = ""  # the command that restores it; empty: `dumps` explains how
+    variable: str = ""  # the variable that names it when `STORAGE_BACKEND` names this kind
+    has_logins: bool = False  # whether each machine can have its own login
     good_for: str = ""  # a sentence for `fleet doctor`
 
     @property
@@ -35,7 +35,7 @@ class StoreKind(NamedTuple):
 
 
 def _in_cloud(like: str, variable: str) -> StoreKind:
-    """A log in a service that is named like the extra that drives it."""
+    """Return a kind whose log is in a cloud service; its URL's scheme is also our extra's name."""
     return StoreKind(
         "fleet.adapters.stores.log.address:open_url",
         like,
@@ -80,7 +80,7 @@ KINDS = {  # by the scheme of the URL
 
 
 def named_by(env: Mapping[str, str]) -> tuple[str, str] | None:
-    """The variable that names the store of `STORAGE_BACKEND` in a cloud service, and its URL."""
+    """Return the variable that names the cloud store of `STORAGE_BACKEND`, and the store's URL."""
     backend = env.get("STORAGE_BACKEND", "").lower()
     endpoint = env.get("DYNAMODB_ENDPOINT", "")
     rests = {
@@ -98,7 +98,7 @@ def kind_of(url: str) -> StoreKind | None:
 
 
 def files_of(url: str) -> list[str]:
-    """The files of the store, if it is one in files here."""
+    """Return the store's files; empty unless it is in files on this machine."""
     kind, path = kind_of(url), url.partition("://")[2]
     if path.startswith("//"):  # an absolute path, after the three slashes of the URL
         path = "/" + path.lstrip("/")

@@ -1,7 +1,7 @@
-"""Which of a project's settings count only once their owner has said so.
+"""Which of a project's settings have no effect until the user trusts them.
 
-A repository is written by others. What it says that runs commands, widens what an agent may do,
-sends data out or chooses the store is passed over until `fleet trust` has recorded exactly that.
+Others write a repository. Its settings that run commands, widen what an agent may do, send data
+out or choose the store are ignored until `fleet trust` has recorded exactly these values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOOPBACK = r"(?i)https?://(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?(/.*)?"
 
 
 class TrustState(NamedTuple):
-    """What a project's file asks for, and whether it may have it."""
+    """The settings of a project's file that need trust, and whether they have it."""
 
     asked: Mapping[Path, Leaf]
     trusted: bool
@@ -51,7 +51,7 @@ def values(leaves: Mapping[Path, Leaf]) -> dict[Path, Any]:
 
 
 def asked_by(layer: Layer) -> dict[Path, Leaf]:
-    """All that a file of its own asks for."""
+    """Return all settings of a file that need trust, without regard to the user's own settings."""
     return {**sensitive(layer), **_addresses(layer, Layer({}, {}))}
 
 
@@ -64,7 +64,7 @@ def sensitive(layer: Layer) -> dict[Path, Leaf]:
 
 
 def _addresses(layer: Layer, user: Layer) -> dict[Path, Leaf]:
-    """Where prompts go: the address of each node, unless that is this machine."""
+    """Return the settings that send prompts to other machines: the addresses of nodes."""
     return {
         path: leaf for path, leaf in layer.leaves.items() if _is_address(path, leaf, layer, user)
     }
@@ -84,7 +84,7 @@ def _is_address(path: Path, leaf: Leaf, layer: Layer, user: Layer) -> bool:
 
 
 def _redirected(layer: Layer, user: Layer) -> dict[Path, Leaf]:
-    """Where a node is, when it is sent a key that this person gave it."""
+    """Return the settings that redirect a node which is sent the user's own key."""
     return {
         path: leaf
         for path, leaf in layer.leaves.items()
@@ -103,9 +103,9 @@ def fingerprint(settings: Mapping[Path, Any]) -> str:
 
 
 def withhold(layer: Layer, withheld: Mapping[Path, Leaf]) -> Layer:
-    """The layer without what is not trusted.
+    """Return the layer without the settings that are not trusted.
 
-    A server without its command is not there at all, nor a route without its agent.
+    An MCP server or a route with such a setting is left out altogether.
     """
     leaves = {path: leaf for path, leaf in layer.leaves.items() if path not in withheld}
     tables = {path[:2] for path in withheld if path[0] in {"mcp_servers", "routes"}}
@@ -142,7 +142,7 @@ def record(home: FilePath, file: FilePath, settings: Mapping[Path, Any]) -> None
 
 
 def revoke(home: FilePath, file: FilePath) -> bool:
-    """False when nothing was trusted."""
+    """Stop trusting this file; return False when nothing was trusted."""
     known = records(home)
     if known.pop(str(file.resolve()), None) is None:
         return False

@@ -27,7 +27,7 @@ DIRECTORIES = ("tasks", "runs", "worktrees", "logs")
 
 
 class Begun(NamedTuple):
-    """`file` is None when there is no project here; `kept` says that it was there already."""
+    """What `init` did. `file`: None outside of a project; `kept`: it existed already."""
 
     file: Path | None
     kept: bool
@@ -47,7 +47,7 @@ class Imported(NamedTuple):
 
 
 def ensure_home(home: Path) -> bool:
-    """Make what is missing; True when the home was not there."""
+    """Create what is missing in the home; return whether the home is new."""
     fresh = not home.exists()
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -69,12 +69,12 @@ def ensure_home(home: Path) -> bool:
 
 
 class Wishes(NamedTuple):
-    """`approve` is asked whether these commands are to run in each new worktree."""
+    """Options of `init`. `approve` asks whether each new worktree shall run these commands."""
 
     kind: str | None = None
     output: Path | None = None
     force: bool = False
-    coders: tuple[str, ...] = ()  # that are installed, the preferred one first
+    coders: tuple[str, ...] = ()  # the installed ones, the preferred one first
     approve: Callable[[tuple[str, ...]], bool] = lambda _: False
 
 
@@ -83,7 +83,7 @@ def begin_project(context: SettingFiles, wishes: Wishes) -> Begun:
     output = wishes.output
     root = find_project(context.cwd)
     if root is None and output is None and context.cwd == user_home(context.env):
-        return Begun(None, kept=False)  # a fleet.yaml there would be that of everything below
+        return Begun(None, kept=False)  # a fleet.yaml there would apply to everything below
     root = root or context.cwd
     file = context.cwd / output if output is not None else root / PROJECT_FILE
     exists = file.exists() or file.is_symlink()
@@ -112,7 +112,7 @@ def begin_project(context: SettingFiles, wishes: Wishes) -> Begun:
 
 
 def _set_aside(file: Path) -> Path:
-    """Keep the file that is replaced, beside it."""
+    """Copy a file that will be replaced to a backup beside it; return the backup."""
     number, backup = 0, file.with_name(f"{file.name}.bak")
     while backup.exists():
         number += 1
@@ -122,7 +122,7 @@ def _set_aside(file: Path) -> Path:
 
 
 def _trust(file: Path, context: SettingFiles) -> None:
-    """The user who has just had the file written trusts what it says."""
+    """Trust what the file contains: the user has just had it written."""
     layer = file_layer(table.PROJECT, file, context.cwd, {}, Problems())
     untrusted = trust.values(trust.asked_by(layer))
     if untrusted:
@@ -130,7 +130,7 @@ def _trust(file: Path, context: SettingFiles) -> None:
 
 
 def migrate(context: SettingFiles, begun: Begun) -> list[Imported]:
-    """Take over what older files say and ours do not; the files themselves stay as they are."""
+    """Import older tools' settings that ours do not have; their files stay as they are."""
     project = find_project(context.cwd) or (begun.file.parent if begun.file else None)
     sources = legacy.sources(context.home, project, user_home(context.env))
     wanted = [legacy.read(source) for source in sources]  # all must be readable before any is taken

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fleet.config.loader import Loaded
 
 
-WIDEST = 80  # a prompt is a page long; `--json` has all of it
+WIDEST = 80  # characters shown of a value such as a prompt; `--json` has all of it
 
 
 class Shown(NamedTuple):
@@ -34,7 +34,7 @@ class Shown(NamedTuple):
 
 
 def all_of(loaded: Loaded) -> list[Shown]:
-    """The entries of a section (a node, a model) come one after the other."""
+    """Return all settings in the order of the reference page, grouped by entry (node, model)."""
     rank = {key.path: number for number, key in enumerate(table.KEYS)}
     first: dict[str, int] = {}
     for path, number in rank.items():

@@ -51,7 +51,7 @@ class FileReader:
             child_path = (*written, name)
             spec = below.get(name, below.get("*"))
             if not path and name.startswith("x-"):
-                continue  # a place for anchors
+                continue  # a section that only holds YAML anchors
             if spec is None:
                 self.unknown(child, child_path, below)
             elif name in below or self.named_safely(child, child_path, path[-1]):
@@ -101,7 +101,7 @@ class FileReader:
             self.layer_values.leaves[path] = Leaf(key, value, origin, self.base, ".".join(written))
 
     def without_effect(self, item: YamlItem, words: str, written: Path, path: Path) -> None:
-        """A setting of an older tool, which did nothing there. To ask for nothing is no mistake."""
+        """Report an older tool's setting that Fleet does not have, unless its value is false."""
         pattern = ".".join((path[0], "*", *path[2:]) if path[0] in table.NAMES else path)
         if item.value in (None, False):
             return
@@ -132,7 +132,7 @@ def _indexed(written: Path, index: int | None) -> Path:
 
 
 def _plain(item: YamlItem, *, one: bool) -> Any:
-    """The value without its lines; `fallback: small` is `fallbacks: [small]`."""
+    """Return the value without line numbers; `one` accepts a single text for a list."""
     if isinstance(item.value, list):
         return [_plain(child, one=False) for child in item.value]
     return [item.value] if one and isinstance(item.value, str) else item.value
@@ -140,7 +140,7 @@ def _plain(item: YamlItem, *, one: bool) -> Any:
 
 @cache
 def tree() -> dict[str, Any]:
-    """The schema's paths as nested names: a Key, or why an older name is ignored, at each end."""
+    """Return the schema as nested dicts; a leaf is a key or the reason to ignore an older name."""
     root: dict[str, Any] = {}
     for key in table.KEYS:
         below, last = _under(root, key.path)

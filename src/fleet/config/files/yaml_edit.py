@@ -77,7 +77,7 @@ def drop(text: str, paths: Sequence[Path], *, name: str = "the file") -> str:
 
 
 def stated(text: str, paths: Sequence[Path], *, name: str = "the file") -> tuple[Any, ...]:
-    """What the first of `paths` that is there says, alone in a tuple; an empty one: none is there."""
+    """Return the value at the first of `paths` that exists, as a 1-tuple; empty: none exists."""
     data = _data(text.removeprefix("\ufeff"), name) or {}
     path = next((p for p in paths if _has(data, p)), None)
     if path is None:
@@ -106,7 +106,7 @@ def _without(data: Any, path: Path) -> Any:
 
 
 def _pair(text: str, root: yaml.Node | None, path: Path) -> LineSpan:
-    """The lines of the setting, or of the outermost section that has nothing else."""
+    """Return the lines of the setting, or of the outermost section that has nothing else."""
     pairs: list[tuple[yaml.Node, yaml.Node]] = []
     node = root
     for name in path:
@@ -148,7 +148,7 @@ def _has(data: Any, path: Path) -> bool:
 
 
 def _nearest(data: Any, paths: Sequence[Path]) -> Path:
-    """The path whose section is there already: `gateway` at the top rather than in `project`."""
+    """Return the path whose section exists already, else the first: `gateway` may be at the top."""
     return next((p for p in paths if len(p) > 1 and _has(data, p[:-1])), paths[0])
 
 
@@ -237,7 +237,7 @@ def _newline(text: str) -> str:
 
 
 def _leaf(node: yaml.Node) -> yaml.Node:
-    """The last thing in a block collection; its own end mark lies behind the comments."""
+    """Return the last node in a block collection, whose own end mark is after the comments."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         node = last[1] if isinstance(node, yaml.MappingNode) else last

@@ -1,4 +1,4 @@
-"""What a value of each kind may be."""
+"""The kinds of settings' values, and the check of each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_CHARACTERS = 60
 
 
 class Wrong(Exception):
-    """A value that its setting does not take."""
+    """A value that its setting does not accept."""
 
     def __init__(self, message: str, fix: str = "", index: int | None = None) -> None:
         super().__init__(message)
@@ -35,12 +35,12 @@ class Wrong(Exception):
 
 
 def take(key: SettingKey, raw: Any) -> Any:
-    """The value, checked; raise `Wrong`."""
+    """Return the checked value; raise `Wrong`."""
     return KINDS[key.kind](key, raw)
 
 
 def described(raw: Any) -> str:
-    """A wrong value as a person would recognise it."""
+    """Return a wrong value in words for an error message."""
     match raw:
         case None:
             return "nothing"
@@ -177,7 +177,7 @@ def _networks(key: SettingKey, raw: Any) -> tuple[str, ...]:
 
 
 def _pairs(key: SettingKey, raw: Any) -> tuple[str, ...]:
-    """`VALUE=MEANING`; the meaning is one of the key's choices, if it has any."""
+    """Check a list of `VALUE=MEANING`; a meaning is one of the key's choices, if it has any."""
     pairs = _texts(key._replace(choices=()), raw)
     for index, pair in enumerate(pairs):
         value, _, meaning = (part.strip() for part in pair.rpartition("="))
@@ -305,7 +305,7 @@ def _secret(key: SettingKey, raw: Any) -> str:
 
 
 def _size(_key: SettingKey, raw: Any) -> str:
-    """The size as it was written; `size_bytes` says how many bytes it is."""
+    """Check an amount of memory; return it as written (see `size_bytes`)."""
     text = str(raw).strip() if isinstance(raw, (str, int)) and not isinstance(raw, bool) else "?"
     if size_bytes(text) is None:
         raise Wrong(f"{described(raw)} is not an amount of memory.", "Write 24GB, or 16000MB.")
@@ -313,7 +313,7 @@ def _size(_key: SettingKey, raw: Any) -> str:
 
 
 def size_bytes(text: str) -> int | None:
-    """0 for nothing, None for what is no amount. Makers of memory count GB in powers of two."""
+    """Return the bytes: 0 for an empty text, None for no amount. GB are powers of two here."""
     match = re.fullmatch(r"(?i)(\d{1,6}(?:\.\d{1,3})?)\s*([MGT])i?B", text)
     if match is None:
         return None if text else 0
@@ -368,5 +368,5 @@ KINDS: dict[str, Callable[[SettingKey, Any], Any]] = {
 
 
 def masked(url: str) -> str:
-    """A store's address without its password."""
+    """Return a store's URL with its password replaced by `***`."""
     return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url)

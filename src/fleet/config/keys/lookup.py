@@ -10,7 +10,7 @@ from fleet.domain.errors import BadInput, nearest
 
 
 def variable(key: SettingKey) -> str:
-    """The environment variable of a setting, or nothing when it cannot have one."""
+    """Return the environment variable of a setting; empty when it cannot have one."""
     if ENVIRONMENT not in key.layers:
         return ""
     return "FLEET_" + key.path.upper().replace(".", "_")
@@ -38,7 +38,7 @@ def resolve(path: str) -> tuple[SettingKey, Path]:
 
 
 def _like(path: str, known: list[str]) -> list[str]:
-    """The patterns with the names that this path has in the place of each `*`."""
+    """Return the patterns with this path's names in place of each `*`, to suggest one."""
     words = path.split(".")
     patterns = (pattern.split(".") for pattern in known if "*" in pattern)
     return [
@@ -67,7 +67,7 @@ def _patterns() -> list[tuple[re.Pattern[str], SettingKey]]:
 
 
 def _shorter(path: str) -> list[str]:
-    """The other spellings of `MOVED` that people type."""
+    """Return the shorter spellings of a path that `MOVED` also accepts."""
     if path.startswith("project.gateway."):
         return [path.removeprefix("project.")]
     return [".".join(short) for short, long in MOVED.items() if ".".join(long) == path]

@@ -38,10 +38,10 @@ class SettingKey(NamedTuple):
     high: float | None = None
     choices: tuple[str, ...] = ()
     layers: tuple[str, ...] = ANYWHERE
-    trust: str = ""  # why a project's value counts only after `fleet trust`
+    trust: str = ""  # why a project's value has no effect before `fleet trust`
     harmless: tuple[Any, ...] = ()  # values that need no trust, besides the default
     also: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()  # variables that are read besides our own
+    env: tuple[str, ...] = ()  # other programs' variables that also set it
 
 
 def _in_files(path: str, kind: str, default: Any, doc: str, **rest: Any) -> SettingKey:
@@ -502,13 +502,13 @@ DECLARED = (
 
 KEYS = (*SETTINGS, *DECLARED)
 
-# What subagent-fleet accepted and did nothing with. `true` of these is so without them.
+# Settings of subagent-fleet that had no effect there. Fleet does what they ask for anyway, as:
 NEEDLESS = {
     "project.blackboard_enabled": "every team has a board",
     "project.security.zero_trust_a2a": "every write is authenticated",
 }
 
-# These ask for something else than what Fleet does; `false` asks for nothing. What to do instead:
+# Settings that ask for what Fleet does not do, unless they are `false`, and what to do instead:
 REFUSED = {
     "project.dynamic_routing": "Write rules under `routes:`. Among the nodes of a model, a request "
     "already goes where it is answered soonest.",
@@ -529,7 +529,7 @@ REFUSED = {
     "agents.*.self_mutating": "Take it out: an agent does not change its own definition.",
 }
 
-# Both places are accepted, one at a time.
+# A file may have these sections at either place, but not at both.
 MOVED: dict[Path, Path] = {
     ("gateway",): ("project", "gateway"),
     ("observability",): ("project", "observability"),

@@ -1,4 +1,4 @@
-"""A value read from text, what it means where it was written, and how it may be shown."""
+"""Read a value from text, resolve it relative to its file, and make it safe to show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ YES, NO = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
 def read(key: SettingKey, text: str) -> Any:
-    """A value typed as text, in a variable or for `config set`; raise `Wrong`."""
+    """Parse the text of a variable or of `config set`; raise `Wrong`."""
     if key.kind in LISTS:
         return take(key, _items(text))
     if key.kind == "flag":
@@ -51,7 +51,7 @@ def _number(text: str) -> Any:
 
 
 def display_value(key: SettingKey, value: Any) -> Any:
-    """The value as it may be shown to anybody."""
+    """Return the value without secrets."""
     if key.kind == "private":
         return "***"
     if key.kind == "store":
@@ -60,7 +60,7 @@ def display_value(key: SettingKey, value: Any) -> Any:
 
 
 def final(key: SettingKey, value: Any, *, base: Path, home: Path, env: Mapping[str, str]) -> Any:
-    """What the value means where it was written; raise `Wrong` for a variable that is not set."""
+    """Resolve relative paths and references; raise `Wrong` for a variable that is not set."""
     if key.kind == "path":
         return _absolute(value, base, home, env)
     if key.kind != "store":

@@ -1,4 +1,4 @@
-"""Which repository of which forge a git remote is."""
+"""Find the forge and the repository of a git remote's address."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RepositoryAddress(NamedTuple):
 
 
 def parse(remote: str) -> RepositoryAddress | None:
-    """Where the address of a git remote leads; None: to no other machine, or nowhere."""
+    """Parse the address of a git remote; None for a local or an invalid one."""
     scheme, host, path = "https", "", ""
     if "://" in remote:
         try:
@@ -51,13 +51,13 @@ def parse(remote: str) -> RepositoryAddress | None:
 
 
 def kinds_of(declared: Iterable[str]) -> dict[str, str]:
-    """By host: the kind of forge there, as `forge.hosts` says it, else as we know it."""
+    """Return the kinds of forges by host: the well-known ones and those of `forge.hosts`."""
     pairs = (pair.rpartition("=") for pair in declared)
     return KNOWN | {host.strip().lower(): kind.strip() for host, _, kind in pairs}
 
 
 def kind_of(host: str, declared: Iterable[str]) -> str:
-    """Empty: it is not declared what this host is."""
+    """Return the kind of forge at this host; empty: neither declared nor known."""
     known = kinds_of(declared).get(host, "")
     below = (kind for kind, row in KINDS.items() if host.endswith(_domains(row.hosts)))
     return known or next(below, "")

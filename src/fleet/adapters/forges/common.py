@@ -11,7 +11,7 @@ from fleet.domain.errors import Conflict, Refused, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-CONTEXT = "fleet"  # under which our gate is shown
+CONTEXT = "fleet"  # the name of our gate's commit status
 MOST_STATUS = 140  # characters of a commit status, of GitHub
 HEAD_MOVED = 409
 MOST_PAGES = 20  # of comments that are looked through for a mark
@@ -19,7 +19,7 @@ MOST_COMMENT = 60_000  # characters; GitHub takes 65,536
 
 
 def marked(text: str, mark: str) -> str:
-    """A comment by which a later look knows that it was written. Forges do not show the mark."""
+    """Return a comment with a hidden mark, by which `has_mark` finds it later."""
     return f"{text[:MOST_COMMENT]}\n\n<!-- fleet {mark} -->"
 
 
@@ -36,7 +36,7 @@ def has_mark(notes: Callable[[int], Sequence[str]], mark: str, page: int) -> boo
 
 @contextmanager
 def merging(not_now: Container[int]) -> Iterator[None]:
-    """Around a merge: `not_now` has the statuses of a pull request that cannot be merged yet."""
+    """Translate errors of a merge. `not_now`: HTTP statuses that mean it cannot be merged yet."""
     try:
         yield
     except Refused as error:
@@ -49,7 +49,7 @@ def merging(not_now: Container[int]) -> Iterator[None]:
 
 @contextmanager
 def reading(name: str) -> Iterator[None]:
-    """Around the reading of an answer: it is another program's, and may be anything."""
+    """Turn errors while reading a forge's reply into `Unavailable`, as it may contain anything."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError) as error:

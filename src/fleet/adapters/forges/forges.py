@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class HostForges:
-    """`hosts`: as the setting `forge.hosts` has them. One for each process: it keeps answers."""
+    """`hosts`: the setting `forge.hosts`. Make one for each process, as it caches replies."""
 
     def __init__(self, env: Mapping[str, str], hosts: Callable[[], Sequence[str]]) -> None:
         self._env, self._hosts = env, hosts
@@ -77,11 +77,11 @@ class HostForges:
         return tracker
 
     def kind_of(self, host: str) -> str:
-        """Empty: it is not declared what this host is."""
+        """Return the kind of forge at this host; empty: neither declared nor known."""
         return kind_of(host, self._hosts())
 
     def host_of(self, kind: str) -> str:
-        """The only host of this kind; raise `Refused` when there are none or several."""
+        """Return the only host of this kind; raise `Refused` when there are none or several."""
         own = [host for host, is_kind in kinds_of(self._hosts()).items() if is_kind == kind]
         declared = [host for host in own if host not in KNOWN] or own
         if len(declared) == 1:

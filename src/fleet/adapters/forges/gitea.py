@@ -29,7 +29,10 @@ class Gitea(GitHubPaths):
     comments_in_page = ALL
 
     def find(self, branch: str, base: str) -> PullSeen | None:
-        """The list cannot be asked for a branch, and the other path knows only the oldest of several."""
+        """See `Forge.find`. It pages through the list, which cannot be filtered by branch.
+
+        Gitea's path for one branch returns the oldest of several pull requests.
+        """
         for page in range(1, PAGES + 1):
             rows = self._rest.get(self._pulls, state="all", limit=PAGE, page=page)
             for seen in map(self._seen, rows):

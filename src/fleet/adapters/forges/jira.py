@@ -19,7 +19,7 @@ FIELDS = "summary,description,reporter,labels,status"
 
 
 def headers(token: str) -> dict[str, str]:
-    """`EMAIL:TOKEN` for Jira Cloud, a personal access token for a server of one's own."""
+    """Return the headers for `EMAIL:TOKEN` (Jira Cloud) or a personal access token (others)."""
     if ":" in token:
         return {"Authorization": f"Basic {b64encode(token.encode()).decode()}"}
     return {"Authorization": f"Bearer {token}"}
@@ -36,7 +36,7 @@ class Jira:
             return self._ticket(row)
 
     def search(self, query: str, limit: int) -> Sequence[Ticket]:
-        """`query` is JQL. Jira Cloud has the newer path, a server of one's own only the older."""
+        """Search by JQL; Jira Cloud has the newer path, self-hosted Jira only the older one."""
         cloud = self._rest.host.endswith(".atlassian.net")
         path = "/rest/api/2/search/jql" if cloud else "/rest/api/2/search"
         answer = self._rest.get(path, jql=query, maxResults=min(limit, PAGE), fields=FIELDS)

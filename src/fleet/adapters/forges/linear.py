@@ -22,7 +22,7 @@ MOST_COMMENTS = 250
 
 
 def headers(token: str) -> dict[str, str]:
-    """A personal key is sent as it is, an OAuth token as a bearer's."""
+    """Return the headers: a personal key is sent as it is, an OAuth token as a bearer token."""
     return {"Authorization": token if token.startswith("lin_api_") else f"Bearer {token}"}
 
 

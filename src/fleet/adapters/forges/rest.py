@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     from fleet.adapters.nodes.http import NodeAnswer
 
-REQUEST_SECONDS = 15.0  # with the answer
+REQUEST_SECONDS = 15.0  # for a request and its reply
 MOST_KEPT = 500  # answers that are kept with their ETag
-RESERVE = 0.4  # of what a forge allows in an hour is kept for more than looking
-LONGEST_PAUSE = 3600.0  # seconds that we believe a forge that asks Fleet to wait
-WORDS = 300  # characters of what a forge says
+RESERVE = 0.4  # share of the hourly rate limit that reads leave for writes
+LONGEST_PAUSE = 3600.0  # the most seconds to wait when a forge asks for it
+WORDS = 300  # characters of a forge's error that are kept
 OK, ELSEWHERE, NOT_MODIFIED, BAD, SERVER_ERROR = 200, 300, 304, 400, 500
 NO_TOKEN, FORBIDDEN, GONE, TOO_MANY = 401, 403, 404, 429
 
 
 class _AskingForge(Asking):
-    """Through the proxy that the environment names, as git and curl go."""
+    """Connects through the proxy of the environment, as git and curl do."""
 
     connect_seconds = 5.0
 
@@ -49,7 +49,7 @@ class _AskingForge(Asking):
         return connection
 
     def target(self, path: str) -> str:
-        """The target of the request line: a proxy for plain http needs the whole address."""
+        """Return the target of the request line, for an http proxy the whole URL."""
         host = self._parts.hostname or ""
         plain = self._parts.scheme != "https" and not proxy_bypass(host)
         return f"{self._base}{path}" if plain and getproxies().get("http") else path
@@ -60,10 +60,10 @@ class _AskingForge(Asking):
 
 
 class Rest:
-    """The API of one host. `headers` are asked for each time: they hold the token.
+    """The API of one host. `headers` is called for each request, as it returns the token.
 
-    Answers with an ETag are kept, and asked for again only if they have changed. Where the forge asks
-    us to wait, nothing is sent until then. Safe to use from several threads.
+    Replies with an ETag are cached, and only sent again by the forge if they have changed. While
+    the forge asks us to wait, nothing is sent. Thread-safe.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class Rest:
         self._headers, self._within = headers, within
         self._kept: OrderedDict[str, tuple[str, Any]] = OrderedDict()
         self._lock = threading.Lock()
-        self._closed_until = 0.0  # by the monotonic clock: for every request
-        self._scarce_until = 0.0  # for looks alone
+        self._closed_until = 0.0  # monotonic time until which no request is sent
+        self._scarce_until = 0.0  # monotonic time until which nothing is read
 
     def get(self, path: str, **query: object) -> Any:
         """The answer, perhaps one that the forge says has not changed since."""
@@ -124,7 +124,7 @@ class Rest:
         return answer
 
     def _heed(self, answer: NodeAnswer) -> None:
-        """Remember how long the forge wants us to wait, and whether little is left to ask for."""
+        """Remember how long the forge wants us to wait, and whether its limit is nearly used up."""
         now, headers = time.monotonic(), answer.headers
         left, limit = (_number(headers, name) for name in ("Remaining", "Limit"))
         reset = _number(headers, "Reset")
@@ -171,12 +171,12 @@ class Rest:
 
 
 def status_of(error: Refused) -> object:
-    """The status with which the forge refused."""
+    """Return the HTTP status with which the forge refused."""
     return error.about.get("status")
 
 
 def _number(headers: HTTPMessage, what: str) -> float | None:
-    """GitHub and Gitea begin the name with X-, GitLab does not."""
+    """Return a rate limit header, whose name begins with X- on GitHub and Gitea."""
     for name in (f"X-RateLimit-{what}", f"RateLimit-{what}"):
         text = headers.get(name, "")
         if text.isdecimal():
@@ -185,7 +185,7 @@ def _number(headers: HTTPMessage, what: str) -> float | None:
 
 
 def _words(value: Any) -> str:
-    """What forges put where: a message, with details of each error."""
+    """Return the message of a forge's error reply, with the details of each error."""
     if not isinstance(value, dict):
         return ""
     parts = [value.get("message") or value.get("error") or ""]
@@ -195,5 +195,5 @@ def _words(value: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text, quoted as one part of a path."""
+    """Quote a text as one part of a path."""
     return quote(text, safe="")

@@ -21,7 +21,7 @@ FIX = f"Give the address of an issue on {TITLES}."
 
 
 class TicketAddress(NamedTuple):
-    """`kind`: of the tracker; `name`: of the ticket there; `path`: of its repository."""
+    """A ticket's address. `kind`: the tracker's; `name`: the ticket's; `path`: its repository's."""
 
     kind: str
     address: RepositoryAddress

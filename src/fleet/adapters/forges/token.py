@@ -1,4 +1,4 @@
-"""The token with which a forge is asked: from the environment, or from a program that keeps it.
+"""The token for a forge, from the environment or from a program such as gh or git.
 
 It is never an argument of a program, and never in the environment of an agent or a gate.
 """
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 ASK_SECONDS = 10.0  # for one program
 FRESH_SECONDS = 600.0  # for which a token is kept in memory
-OLD_SECONDS = 30.0  # for which it is remembered that there is none
+OLD_SECONDS = 30.0  # for which a missing token is not looked for again
 
 
 class TokenSource:
-    """Of one host. `kind`: of forge."""
+    """Finds the token for one host. `kind`: the kind of forge."""
 
     def __init__(self, host: str, kind: str, env: Mapping[str, str], scheme: str = "https") -> None:
         self._host, self._kind, self._env, self._scheme = host, KINDS[kind], env, scheme
@@ -33,7 +33,7 @@ class TokenSource:
         self._token, self._until = "", 0.0
 
     def __call__(self) -> str:
-        """Raise `Refused` when there is none."""
+        """Return the token; raise `Refused` when there is none."""
         with self._lock:
             if time.monotonic() >= self._until:
                 self._token = self._find()
@@ -71,7 +71,7 @@ class TokenSource:
         return self._ask((*argv, self._host)).strip()
 
     def _from_git(self) -> str:
-        """What git itself would send to this host; it asks nobody."""
+        """Return the password that git would send to this host, without prompting."""
         question = f"protocol={self._scheme}\nhost={self._host}\n\n".encode()
         answer = self._ask(("git", "credential", "fill"), question)
         pairs = dict(line.partition("=")[::2] for line in answer.splitlines())
@@ -87,5 +87,5 @@ class TokenSource:
                 argv, home, env=env, timeout=ASK_SECONDS, stdin=stdin, in_memory=True
             )
         except (Unavailable, OSError):
-            return ""  # as if it kept none: the fix names what to do
+            return ""  # as if there were none: the error's fix says what to do
         return "" if done.status else done.out

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PINS = Path(__file__).with_name("litellm.txt")
 MALICIOUS = frozenset({"1.82.7", "1.82.8"})  # they stole the credentials that they found
 OLDEST = (1, 104)  # before it, a gateway without a key was open to everyone
-INSTALL = 900.0  # seconds
+INSTALL = 900.0  # seconds for the installation
 ANSWER = 20.0
 UPGRADE = "fleet gateway install"
 OWN = "FLEET_GATEWAY_PYTHON"  # the Python of a LiteLLM that is not ours
@@ -29,9 +29,9 @@ ASK = "from importlib.metadata import version; print(version('litellm'))"
 
 
 class Environment:
-    """`where`/`whole` says what is installed, once all of it is.
+    """A virtual environment with LiteLLM. Its file `whole` is written once it is complete.
 
-    `own`: a Python that the user has installed LiteLLM for. We add nothing to it.
+    `own`: a Python with a LiteLLM that the user has installed, to which Fleet adds nothing.
     """
 
     size = "about 750 MB"  # on the disk
@@ -44,7 +44,7 @@ class Environment:
         self._whole = self.where / "whole.json"
 
     def version(self) -> str:
-        """Empty when it is not installed, or not completely."""
+        """Return the installed version; empty when there is no complete installation."""
         if self.own:
             return self._own_version()
         try:
@@ -62,7 +62,7 @@ class Environment:
         return version if done.returncode == 0 and version[:1].isdecimal() else ""
 
     def checked(self) -> str:
-        """The version to run; raise `Refused` when none is installed, or one that must not run."""
+        """Return the version to run; raise `Refused` for none, or one that must not run."""
         version = self.version()
         if not version and self.own:
             raise Refused(
@@ -80,18 +80,18 @@ class Environment:
 
     @property
     def wanted(self) -> str:
-        """The version that `install` installs."""
+        """Return the version that `install` installs."""
         return pinned()
 
     @property
     def packages(self) -> int:
-        """How many `install` installs."""
+        """Return how many packages `install` installs."""
         return sum("==" in line for line in PINS.read_text("utf-8").splitlines())
 
     def install(self, step: Callable[[str, int], None]) -> str:
-        """Replaces an incomplete installation, or one of another version.
+        """Install LiteLLM, in place of an incomplete installation or another version.
 
-        `step` is called with what is being installed, and how many packages pip has come to.
+        `step` is called with the current package and the number of packages so far.
         """
         if self.own:
             return self.checked()
@@ -134,7 +134,7 @@ def pinned() -> str:
 
 
 def check_version(version: str, upgrade: str = UPGRADE) -> None:
-    """Raise `Refused` for a release that must not run."""
+    """Raise `Refused` for a compromised release or one that is too old."""
     if version in MALICIOUS:
         raise Refused(
             f"LiteLLM {version} is a compromised release: it steals the keys it finds.",

@@ -1,4 +1,4 @@
-"""The gateway's key: from the environment, else one that fleet made, in a private file."""
+"""The gateway's key: from the environment, else from a private file that Fleet writes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE = "gateway.key"
 
 
 def ensure_key(home: Path) -> Path:
-    """Made once, for programs that were started with it go on using it."""
+    """Create the key's file if it is missing; running programs go on using the same key."""
     path = home / FILE
     if not path.exists():
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -26,14 +26,14 @@ def ensure_key(home: Path) -> Path:
 
 
 def fingerprint(key: str) -> str:
-    """By which a change of the key is seen; it gives next to nothing of the key away."""
+    """Return a short hash, by which a changed key is noticed, and which does not reveal it."""
     import hashlib  # noqa: PLC0415  # start-up time
 
     return hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
 def key_of(gateway: Gateway, home: Path, env: Mapping[str, str]) -> str:
-    """Empty when there is none yet."""
+    """Return the gateway's key; empty when there is none yet."""
     if key := env.get(gateway.master_key_env, ""):
         return key
     try:

@@ -1,8 +1,8 @@
-"""Written beside LiteLLM's configuration, and run by LiteLLM: what it refuses itself is a trace, too.
+"""Trace the requests that LiteLLM itself refuses. LiteLLM runs this file from beside its settings.
 
-The relay records what reaches it. A prompt that LiteLLM finds too long, a name that it does not
-know or a wrong key never does. LiteLLM has no fleet package, so this file imports none of it. It
-writes sentences of its own: an exception may quote the prompt.
+The relay only records requests that reach it. Those with a prompt that LiteLLM finds too long, an
+unknown name or a wrong key do not. LiteLLM's environment has no fleet package, so this file imports
+nothing of it. It never writes the text of an exception, which may quote the prompt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-TRACES, PROJECT = "FLEET_TRACES", "FLEET_TRACED_PROJECT"  # the file, and whose gateway it is
+TRACES, PROJECT = "FLEET_TRACES", "FLEET_TRACED_PROJECT"  # variables: the file, and the project
 LONGEST_NAME = 200  # characters of a name
 CALLS = 2_000  # calls to the relay that are remembered
 UNKNOWN_MODEL = ("ProxyModelNotFoundError", "NotFoundError", "RouterRateLimitErrorBasic")
@@ -38,7 +38,7 @@ Logger: Any = _logger()
 class Refusals(Logger):  # type: ignore[misc]  # LiteLLM has no types here
     def __init__(self) -> None:
         super().__init__()
-        self._sent: deque[str] = deque(maxlen=CALLS)  # the relay has, or had, these
+        self._sent: deque[str] = deque(maxlen=CALLS)  # requests that went to the relay
 
     def log_pre_api_call(self, model: str, messages: Any, kwargs: dict[str, Any]) -> None:  # noqa: ARG002
         if (kwargs.get("additional_args") or {}).get("api_base"):  # else it only logs its refusal

@@ -36,7 +36,10 @@ TOOL = {
 
 
 class Trip(NamedTuple):
-    """`error`: what went wrong, with its status; `read` of about `sent` tokens reached the model."""
+    """The result of one try. `read` of about `sent` tokens reached the model.
+
+    `error`: what went wrong, with its HTTP status.
+    """
 
     node: str = ""
     seconds: float = 0.0
@@ -149,7 +152,7 @@ def _long_text(start: str, tokens: int) -> str:
 
 
 def _traced(traces: Path, session: str) -> str:
-    """Which node answered, by the relay's trace."""
+    """Return the node that answered, by the relay's trace."""
     until = time.monotonic() + RECORDED
     while True:
         tail = Tail(traces)

@@ -1,8 +1,8 @@
 """Append-only files: whole lines, one writer at a time, never longer than a limit.
 
-A writer holds the file's lock, so half a line at its end comes from a process that died while
-writing, and is cut off. A file is opened for each write: hundreds of runs write at once, and a
-file that was removed meanwhile is made again.
+A writer holds the file's lock. So half a line at the end comes from a process that died while
+writing, and is cut off. A file is opened for each write, because hundreds of runs write at once,
+and a file may have been removed meanwhile.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-OLDER = ".1"  # the suffix of a file that was full
+OLDER = ".1"  # the suffix of the previous file, which is full
 LOCK_SECONDS = 0.25  # to wait for another writer, which needs microseconds
 BLOCK = 1 << 16
 _ADD = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CREAT | os.O_CLOEXEC
 
-Stamp: TypeAlias = tuple[int, int]  # which file, and how long it is
+Stamp: TypeAlias = tuple[int, int]  # inode and length
 UNKNOWN: Stamp = (0, -1)
 
 
 class AppendLimits(NamedTuple):
-    """The most bytes of a task's file, of the log of a day, of lines that wait for room on the disk."""
+    """The most bytes of a task's file, of a day's log, and of lines that wait for disk space."""
 
     file: int = 50_000_000
     day: int = 20_000_000
@@ -51,7 +51,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def lock(fd: int, path: Path) -> None:
-    """Give up after a while: a writer that was suspended must not block this one too."""
+    """Lock a file, or raise `OSError` after a while, as a suspended writer may hold the lock."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

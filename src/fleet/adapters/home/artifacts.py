@@ -54,7 +54,7 @@ class Artifacts:
         self._qa = qa
 
     def begin(self, task_id: str) -> None:
-        """Make the missing files; a file that was emptied stays empty."""
+        """Create the missing files; a file that was emptied stays empty."""
         folder = self._folder(task_id) / "artifacts"
         if not folder.exists() and make_folder(folder, STUBS):
             return
@@ -77,7 +77,7 @@ class Artifacts:
                     return
 
     def _written(self, path: Path, messages: Sequence[Message]) -> bool:
-        """False when the file changed meanwhile."""
+        """Write the messages into the file; return False if the file changed meanwhile."""
         before = _stamp(path)
         text = read_regular(path).decode("utf-8", "surrogateescape")
         new_text = self._with_messages(text, messages)

@@ -1,8 +1,7 @@
 """The audit trail as files: `audit/<number of its first record>.jsonl`, one record on a line.
 
-The oldest file is removed when all together are too large. A record is with the system before
-its request is answered, so it survives the death of the server, but not of the machine: nobody waits
-for the disk.
+The oldest file is removed when all together are too large. A record is written before its request
+is answered, but not synced to the disk. So it survives a crash of the server, not of the machine.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class AuditFiles:
             self._fd = -1
 
     def _open(self) -> None:
-        """The newest file, or a new one when that is full."""
+        """Open the newest file, or a new one when that is full."""
         self.close()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files = self._files()
@@ -96,7 +95,7 @@ class AuditFiles:
         return records
 
     def _lines(self, query: AuditQuery) -> Iterator[bytes]:
-        """Newest first, from before a record on; or oldest first, from after one on."""
+        """Return the lines before a record, newest first, or those after one, oldest first."""
         files, needed = self._files(), _needed(query)
         if query.after:
             number = number_of(query.after)
@@ -113,14 +112,14 @@ class AuditFiles:
 
 
 def _needed(query: AuditQuery) -> list[bytes]:
-    """What is in every line that is wanted: most others need not be decoded."""
+    """Return texts that every wanted line contains, so that few others need decoding."""
     fields = {"actor": query.actor, "team": query.team}
     fields["outcome"] = str(AuditOutcome.REFUSED) if query.refused else ""
     return [b'"%b":%b,' % (k.encode(), msgspec.json.encode(v)) for k, v in fields.items() if v]
 
 
 def _read(path: Path, needed: list[bytes]) -> list[bytes]:
-    """The whole lines of a file that have this; it may have been removed a moment ago."""
+    """Return the whole lines with these texts; none if the file has been removed meanwhile."""
     with suppress(FileNotFoundError):
         data = path.read_bytes()
         if all(text in data for text in needed):
@@ -130,7 +129,7 @@ def _read(path: Path, needed: list[bytes]) -> list[bytes]:
 
 
 def _number_in(line: bytes) -> int:
-    """The number in `{"id":"a-57",…`, without reading the rest; 0 when the line is damaged."""
+    """Return the number in `{"id":"a-57",…` without decoding the line; 0: it is damaged."""
     number = line[9 : line.find(b'"', 9)]
     return int(number) if number.isdigit() else 0
 
@@ -146,7 +145,7 @@ def _line(record: AuditRecord, number: int) -> bytes:
 
 
 def _record(line: bytes) -> AuditRecord | None:
-    """The record of a line; None: the line is damaged."""
+    """Return the record of a line; None if it is damaged."""
     try:
         fields = msgspec.json.decode(line)
         at = datetime.fromisoformat(fields.pop("at"))

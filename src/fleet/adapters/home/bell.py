@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Bell:
-    """Ringing never waits and never fails: when no supervisor listens there is none to wake."""
+    """Wakes the supervisor. Ringing never waits and never fails, even if none listens."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,18 +22,18 @@ class Bell:
 
     @property
     def listening(self) -> int | None:
-        """The descriptor to wait on, for the one process that listens."""
+        """Return the file descriptor to wait on, in the one process that listens."""
         return self._reader
 
     def listen(self) -> None:
         with suppress(FileExistsError):
             os.mkfifo(self.path, 0o600)
-        # read and write: a FIFO without writers would be ready, at its end, all the time
+        # Opened for writing, too: a FIFO without writers is always ready, at its end.
         self._reader = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def ring(self) -> None:
         if self._reader is not None:
-            return  # the supervisor knows its own commits
+            return  # the supervisor itself need not be woken
         with suppress(OSError):
             fd = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             try:

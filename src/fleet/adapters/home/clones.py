@@ -1,4 +1,4 @@
-"""The clones of projects that this home has seen, and what a shared store calls them."""
+"""The clones of projects that this home has seen, and their names in a shared store."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 class Clones:
-    """The file `clones.json` of a home. `store` says of which store the names are.
+    """The file `clones.json` of a home. `store` identifies the store whose names are meant.
 
-    By path: what the clone is known by, as of which stamp, and its name in each store.
+    It has, by path, what identifies the clone, the stamp at which that was read, and the clone's
+    name in each store.
     """
 
     def __init__(self, home: Home, store: str) -> None:
@@ -46,11 +47,11 @@ class Clones:
         return {}
 
     def name(self, path: str) -> str:
-        """What the store calls this clone; empty: nothing yet."""
+        """Return the clone's name in the store; empty: it has none yet."""
         return str(self.all().get(path, {}).get("names", {}).get(self._store, ""))
 
     def note(self, path: str, stamp: list[int], clone: list[Any], name: str = "") -> None:
-        """What it is known by, as of this stamp. It keeps the name that it has, while it is the same."""
+        """Note what identifies a clone, as of this stamp; keep its names while that is the same."""
         row = self.all().get(path, {})
         if (row.get("stamp"), row.get("clone")) == (stamp, clone) and (not name or self.name(path)):
             return

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from fleet.ports import Store
 
 NAME = "log.jsonl"
-MOST_TASKS = 4096  # whose last event is remembered; for others the file is searched
+MOST_TASKS = 4096  # tasks whose last event is remembered; for others the file is searched
 PAGE = 1000
 KEEP_DAYS, KEEP_FILES = 14, 50
 DAY = re.compile(r"fleet-(\d{4}-\d\d-\d\d)\.jsonl(\.1)?")
 
 
 def moment(at: int) -> str:
-    """The time as in 2026-01-31T17:05:00.123456Z."""
+    """Return a time as in 2026-01-31T17:05:00.123456Z."""
     seconds, micros = divmod(at, 1_000_000)
     return f"{_second(seconds)}.{micros:06d}Z"
 
@@ -41,7 +41,7 @@ def as_line(record: dict[str, Any]) -> str:
 
 
 class TaskLog:
-    """Takes from the store the events that happened before this process started."""
+    """Writes `log.jsonl`, with events from before this process started read from the store."""
 
     def __init__(
         self, folder: Callable[[str], Path], store: Store, redactor: Redactor, limits: AppendLimits
@@ -62,7 +62,7 @@ class TaskLog:
             self._add(file, event.task, last, events)
 
     def catch_up(self, task_id: str) -> None:
-        """Add all events that the store has of it."""
+        """Add all events of a task that the store has and the file lacks."""
         with LineFile(self._folder(task_id) / NAME) as file:
             last = last_number(file)
             self._add(file, task_id, last, self._since(task_id, last))
@@ -88,7 +88,7 @@ class TaskLog:
 
 
 def entry(event: Event, redactor: Redactor, *, with_task: bool = True) -> dict[str, Any]:
-    """`with_task`: name the task."""
+    """Return an event as a record for a log. `with_task`: include the task's id."""
     record: dict[str, Any] = {"number": event.number} if event.number else {}
     record |= {"at": moment(event.at), "type": event.type}
     if with_task:
@@ -101,7 +101,7 @@ def entry(event: Event, redactor: Redactor, *, with_task: bool = True) -> dict[s
 
 
 def last_number(file: LineFile) -> int:
-    """The number of the last event that is in the file; 0 when there is none."""
+    """Return the number of the last event in the file; 0 when there is none."""
     try:
         return int(json.loads(file.last_with(b'{"number":'))["number"])
     except (ValueError, KeyError, TypeError):
@@ -128,7 +128,7 @@ class DayLog:
         self._today = ""
 
     def note(self, event: Event) -> None:
-        """The first call also adds the events that happened while no process wrote this log."""
+        """Add an event; the first call also adds those that no process has logged."""
         if not event.number:  # from the supervisor itself, and not in the store
             self._add(as_line(entry(event, self._redactor)))
             return

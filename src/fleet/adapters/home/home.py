@@ -35,7 +35,7 @@ class Home:
 
     @property
     def ahead(self) -> Path:
-        """Which workspaces were made before their runs."""
+        """The file that lists the workspaces that were made before their runs."""
         return self.path / "ahead.json"
 
     @property
@@ -60,7 +60,7 @@ class Home:
             ) from error
 
     def host_id(self) -> str:
-        """Readable, random, and always the same: `buildbox-3f2a9c`."""
+        """Return this host's permanent id, such as `buildbox-3f2a9c`; it is random in part."""
         return self._kept("host", self.new_host_id)
 
     def new_host_id(self) -> str:
@@ -92,7 +92,7 @@ class Home:
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Take the supervisor's lock; False: another process has it."""
+        """Take the supervisor's lock; yield False if another process has it."""
         self.ensure()
         fd = os.open(self.path / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -106,7 +106,7 @@ class Home:
             os.close(fd)
 
     def supervisor_pid(self) -> int:
-        """0 when none runs here: the kernel releases the lock of a process that ended."""
+        """Return the supervisor's process id by its lock; 0 when none runs here."""
         try:
             fd = os.open(self.path / "supervisor.lock", os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -121,7 +121,7 @@ class Home:
 
 
 def _locked(fd: int) -> bool:
-    """A process that only checks for a supervisor holds the lock for microseconds."""
+    """Try to lock a few times, as a check for a supervisor holds the lock for microseconds."""
     for _ in range(10):
         with suppress(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

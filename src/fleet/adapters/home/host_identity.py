@@ -1,7 +1,7 @@
-"""Whether this home is still where its host id was made: an image or a copy brings the id along.
+"""Whether this home is still where its host id was made: disk images and copies include the id.
 
-On a shared store two machines with one id would adopt each other's runs. So the home notes on which
-machine and boot, and in which file, its id is in use, and by which supervisors.
+On a shared store two machines with one id would adopt each other's runs. So the home notes the
+machine, the boot and the file for which its id is in use, and the supervisors that used it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fleet.domain.data import NamedTuple
 if TYPE_CHECKING:
     from fleet.adapters.home.home import Home
 
-MOST_HOLDERS = 100  # that are remembered: one may have ended before it wrote its host's row
+MOST_HOLDERS = 100  # supervisors that are remembered: the last may not have written its row
 
 
 class _Note(NamedTuple):
@@ -52,11 +52,11 @@ class HostIdentity:
         return not self.is_copied and self._before.boot == machine.boot_id() != ""
 
     def knows(self, holder: str) -> bool:
-        """Whether a supervisor of this home had it; without a note nobody can tell."""
+        """Whether this holder was a supervisor of this home; assumed when there is no note."""
         return not self._before.file or holder in self._before.holders
 
     def note(self, holder: str) -> None:
-        """Call it before a supervisor writes its host's row."""
+        """Note a supervisor; call it before that writes its host's row."""
         holders = (*self._before.holders, holder)[-MOST_HOLDERS:]
         self._write(_Note(machine.machine_id(), machine.boot_id(), self._inode(), holders))
 

@@ -34,7 +34,7 @@ class SigningKey(NamedTuple):
 
 
 class KeyRing:
-    """The home's own keys always verify; `JWT_SECRET` signs instead of them where it is set."""
+    """The keys of tokens. The home's own always verify; `JWT_SECRET`, where set, signs instead."""
 
     def __init__(
         self, home: Path, env: Mapping[str, str], clock: Callable[[], float] = time.time
@@ -48,23 +48,23 @@ class KeyRing:
         self._looked = 0.0
 
     def signing(self) -> SigningKey:
-        """The key of tokens that are handed out."""
+        """Return the key that signs new tokens."""
         return self._given[0] if self.by_secret else self.own()
 
     def own(self) -> SigningKey:
-        """The key of the tokens that this home's commands and runs have for its own server."""
+        """Return the home's key, which signs the tokens of its commands and runs."""
         self._look()
         return self._own[0]
 
     def find(self, key_id: str) -> SigningKey | None:
-        """The key of this id, unless it is retired."""
+        """Return the key with this id, unless it is retired."""
         if time.monotonic() - self._looked > LOOK_SECONDS or key_id not in self._by_id:
             self._look()
         key = self._by_id.get(key_id)
         return key if key and not 0 < key.until <= self._clock() else None
 
     def all(self) -> list[SigningKey]:
-        """The keys that verify tokens, for a token that does not name its key."""
+        """Return all keys that verify tokens, for a token that does not name its key."""
         self._look()
         return [key for key in self._by_id.values() if self.find(key.id)]
 
@@ -88,7 +88,7 @@ class KeyRing:
             write_once(self._file, secrets.token_hex(32) + "\n")
             stamp = self._stat()
         if stamp is None or stamp == self._stamp:
-            return  # while it is away, what it had counts
+            return  # while the file is missing, the last keys stay valid
         self._own = _read(self._file)
         self._by_id = {key.id: key for key in (*self._own, *self._given)}
         self._stamp = stamp

@@ -1,6 +1,6 @@
-"""`server.revoked`: the revocations, kept beside the key and apart from the store.
+"""`server.revoked`: a copy of the revocations, beside the key and apart from the store.
 
-A database that is restored from a copy does not know what was revoked since; this file does.
+A database that is restored from a backup lacks what was revoked since then; this file has it.
 """
 
 from __future__ import annotations

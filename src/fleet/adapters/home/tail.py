@@ -1,4 +1,4 @@
-"""Read a file to which others append: its lines so far, and new ones, across rotations."""
+"""Read a file that is appended to: its lines so far, then new ones, across rotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_LINE = 1 << 20  # bytes of a line; a longer one comes in pieces
 
 
 class Tail:
-    """`past`, then `follow`: no line is missed between them, and none comes twice."""
+    """Follows a file: `past`, then `follow`, give each line exactly once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -51,9 +51,9 @@ class Tail:
             time.sleep(LOOK_SECONDS)
 
     def new(self) -> Iterator[bytes]:
-        """The lines that came since.
+        """Return the lines that were added since the last call.
 
-        Reads a file that was replaced to its end first, a file that became shorter from its start.
+        Read a file that was replaced to its end first, and one that became shorter from its start.
         """
         yield from self._read()
         while self._file is None or self._is_over():

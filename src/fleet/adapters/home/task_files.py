@@ -1,6 +1,6 @@
-"""The files about a task, for people to read: its logs, what its agents left, what they complained of.
+"""The files about a task, for people to read: its logs, its artifacts and its coders' stderr.
 
-Agents write some of them. So nothing is followed out of the folder: no link, no pipe, no device.
+Agents write some of them, so only regular files inside the folder are read: no links, no pipes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _HOW = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 def task_files(
     folder: Path, runs: Sequence[tuple[str, Path]], wanted: str, tail: int
 ) -> list[FileSeen]:
-    """`runs`: the newest ones with their folders. `wanted`: only this one, with its last `tail` bytes."""
+    """List the files. `runs`: the newest, with their folders.
+
+    `wanted`: return only the file of this name, with its last `tail` bytes.
+    """
     opened = chain(_logs(folder), _stderrs(runs), _left(folder / ARTIFACTS))
     files = []
     for name, handle in opened:
@@ -59,7 +62,7 @@ def _stderrs(runs: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, int]]:
 
 
 def _left(folder: Path) -> Iterator[tuple[str, int]]:
-    """What agents left there, at any depth."""
+    """Open the files in `artifacts/`, at any depth."""
     count = 0
     with suppress(OSError):
         for directory, folders, names, handle in os.fwalk(folder, follow_symlinks=False):
@@ -73,7 +76,7 @@ def _left(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def _opened(name: str, path: str, folder: int | None = None) -> Iterator[tuple[str, int]]:
-    """A regular file, open; whoever gets it closes it."""
+    """Open a file if it is a regular one; the caller closes it."""
     try:
         handle = os.open(path, _HOW, dir_fd=folder)
     except OSError:

@@ -1,7 +1,7 @@
 """The folder of a task, `tasks/<id>/`, and the supervisor's log of the day.
 
-People and agents read these. Fleet itself reads back only a person's edits of `task.json`, so a
-full disk is noted in `trouble`, and stops no run.
+People and agents read these. Fleet reads back only people's edits of `task.json`. So a full disk
+stops no run, and is only noted in `trouble`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from fleet.ports import Clock, QaText, Store
 
 LATEST = 3
-INDEXED_AT = 400_000  # characters that a run has said since; see `TAIL` of the index
+INDEXED_AT = 400_000  # unindexed characters of a transcript that are then indexed; see `TAIL`
 
 
 class FolderFiles:
-    """`home` is the home's folder; values of secrets in `env` are redacted."""
+    """Writes the folders and logs. `home`: the home's folder; secrets of `env` are redacted."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class FolderFiles:
     ) -> None:
         self._limits = limits
         self._index = index
-        self._not_indexed: Counter[str] = Counter()  # characters, by task
+        self._not_indexed: Counter[str] = Counter()  # characters not indexed yet, by task
         self._home = home
         self._store = store
         self._clock = clock
@@ -192,7 +192,7 @@ class FolderFiles:
                 self._show_state(self._store.task(event.task))
 
     def warn(self, text: str) -> None:
-        """A line in the log of the day."""
+        """Write a warning into the log of the day."""
         with self._noting("logs"):
             self._days.warn(text)
 

@@ -32,7 +32,7 @@ UNDO = "Correct the file, or delete it to keep the task as it is."
 
 
 class _Read(NamedTuple):
-    """A file as it was read; for a task with the spec `same` it contains no edit."""
+    """A file as it was read. `same`: the spec with which it contains no edit."""
 
     path: str
     stamp: tuple[int, ...]
@@ -41,7 +41,7 @@ class _Read(NamedTuple):
 
 
 class TaskJson:
-    """`coder` raises `FleetError` for a coder that cannot run."""
+    """Reads and writes `task.json`. `coder` raises `FleetError` for a coder that cannot run."""
 
     def __init__(
         self, folder: Callable[[str], Path], redactor: Redactor, coder: Callable[[str], object]
@@ -52,7 +52,7 @@ class TaskJson:
         self._read: dict[str, _Read] = {}
 
     def write(self, task: Task) -> None:
-        """A person's edits stay in the file, for the next claim."""
+        """Write a task, keeping a person's edits in the file for the next claim."""
         folder = self._folder(task.id)
         with locked(folder), suppress(BadInput):  # an edit that is not valid JSON yet stays, too
             written = _loaded(folder / NAME)
@@ -87,7 +87,7 @@ class TaskJson:
         }
 
     def edited(self, task: Task) -> Spec:
-        """The spec with the person's edits; one `stat` when nothing has changed."""
+        """Return the spec with a person's edits; costs one `stat` if the file is unchanged."""
         read = self._read.get(task.id)
         path = read.path if read else str(self._folder(task.id) / NAME)
         try:
@@ -132,7 +132,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _indented(fields: dict[str, Any], margin: str = "") -> str:
-    """Write like `json.dumps` with `indent=2`, but lists on one line: with an indent it runs in Python alone."""
+    """Write like `json.dumps(indent=2)`, which has no C implementation; lists are on one line."""
     inner = margin + "  "
     parts = [
         f"{inner}{_encode(name)}: {_indented(value, inner) if isinstance(value, dict) and value else _encode(value)}"
@@ -142,7 +142,7 @@ def _indented(fields: dict[str, Any], margin: str = "") -> str:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    """No fields for a missing or empty file, which a power cut may leave."""
+    """Return the fields in the file; none if it is missing or, after a power cut, empty."""
     try:
         data = read_regular(path, most=MAX_FILE_BYTES)
         fields = json.loads(data) if data.strip() else {}
@@ -156,13 +156,13 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 
 def _recorded(task: Task) -> dict[str, Any]:
-    """The fields that a person may edit: what the task asks for, or what was chosen for it."""
+    """Return the editable fields as the task requests them or, if it does not, as chosen."""
     wanted = {name: getattr(task.spec, name) for name in EDITABLE}
     return {name: wanted[name] or getattr(task.choice, name, "") or None for name in EDITABLE}
 
 
 def _edits(fields: dict[str, Any], task: Task) -> dict[str, Any]:
-    """The fields that differ from what fleet wrote, and from what the task has."""
+    """Return the fields that a person changed: other than Fleet wrote and than the task has."""
     current = _recorded(task)
     recorded = fields.get("recorded")
     before = current | recorded if isinstance(recorded, dict) else current

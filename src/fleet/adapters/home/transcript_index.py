@@ -1,8 +1,8 @@
-"""What agents said, found by its words: a database beside the store, made from `events.jsonl`.
+"""Full-text search in transcripts: a database beside the store, made from `events.jsonl`.
 
-It is an index only: the text itself is read from the file. It can be deleted; the next supervisor
-makes it anew. When a database is full, the next one is begun, and all but the newest two are
-removed: so it never grows beyond a limit, and forgets what is oldest.
+It only has the index; the text is read from the file. It can be deleted: the next supervisor makes
+it anew. When a database is full, the next one is begun, and all but the newest two are removed, so
+that the index never exceeds a limit and loses the oldest text first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMES = ("events.jsonl", "events.jsonl.1")
 MOST_BYTES = 1_000_000_000  # of one database; two are kept
 PIECE = 1 << 16  # bytes of a file that are one passage
 AT_ONCE = 64  # passages that are added at once: 4 MB
-TAIL = 1 << 20  # bytes of a run that goes on which are read without an index
+TAIL = 1 << 20  # bytes at a transcript's end that are searched without the index
 BUSY_SECONDS = 2.0
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS passage (
@@ -51,7 +51,7 @@ ORDER BY said.rowid DESC LIMIT :limit
 
 
 class TranscriptIndex:
-    """`folder` has the databases, `task_folder(id)` the files of a task."""
+    """The index. `folder` has its databases, `task_folder(id)` a task's files."""
 
     def __init__(
         self, folder: Path, task_folder: Callable[[str], Path], *, most: int = MOST_BYTES
@@ -61,7 +61,7 @@ class TranscriptIndex:
 
     @property
     def is_whole(self) -> bool:
-        """Whether what was said before there was an index is in it, too."""
+        """Whether transcripts from before the index existed are in it, too."""
         return bool(self._numbers()) and not self._building.exists()
 
     @property
@@ -69,7 +69,7 @@ class TranscriptIndex:
         return self._folder / "building"
 
     def build(self, tasks: Iterable[Task]) -> Iterator[None]:
-        """Index what these tasks, newest first, said; in steps. It ends early when the limit is met."""
+        """Index these tasks' transcripts, newest first, in steps; stop early at the size limit."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._building.touch()
         for task in tasks:
@@ -81,7 +81,7 @@ class TranscriptIndex:
         self._building.unlink(missing_ok=True)
 
     def add(self, task: Task) -> bool:
-        """Index what is new in the file of a task; False when there is more of it."""
+        """Index new lines of a task's transcript; return False if there are more."""
         path = self._task_folder(task.id) / NAMES[0]
         try:
             with open_regular(path) as file:
@@ -99,7 +99,7 @@ class TranscriptIndex:
             raise OSError(str(error)) from error
 
     def find(self, query: SaidQuery) -> Iterator[Passage]:
-        """Newest first, at most `query.limit`; what is no longer on the disk is passed over."""
+        """Return up to `query.limit` passages, newest first, whose text is still on the disk."""
         values = {
             "query": match_of(query.words),
             "since": query.since,
@@ -115,7 +115,7 @@ class TranscriptIndex:
                     yield passage
 
     def newest(self, task_id: str) -> Passage:
-        """What is in its file and not in the index yet: the end of it."""
+        """Return the end of a task's transcript, which is not indexed yet."""
         with suppress(OSError, sqlite3.Error):
             with open_regular(self._task_folder(task_id) / NAMES[0]) as file:
                 status = os.fstat(file.fileno())
@@ -140,7 +140,7 @@ class TranscriptIndex:
         return self._folder / f"{number}.db"
 
     def _current(self) -> sqlite3.Connection:
-        """The newest, or the next one when that is full."""
+        """Open the newest database, or begin the next one when that is full."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         numbers = self._numbers()
         number = numbers[-1] if numbers else 1
@@ -177,7 +177,7 @@ class TranscriptIndex:
         return []
 
     def _indexed(self, task: int, inode: int) -> int:
-        """Up to where the file is indexed."""
+        """Return the position in the file up to which it is indexed."""
         ends = [0]
         for number in self._numbers():
             with suppress(sqlite3.OperationalError), closing(self._read_only(number)) as db:
@@ -227,12 +227,12 @@ def number_of(task_id: str) -> int:
 
 
 def match_of(words: Sequence[str]) -> str:
-    """The query for FTS5. Words are letters and digits, so nothing in them is an operator."""
+    """Return the FTS5 query. Words are letters and digits, so they contain no operators."""
     return " ".join(f'"{word}"*' if stands_for_longer(word) else f'"{word}"' for word in words)
 
 
 def _pieces(data: bytes, tell: Callable[[], int]) -> list[tuple[int, bytes]]:
-    """Whole lines, each piece with where it starts in the file."""
+    """Split data into pieces of whole lines, each with its position in the file."""
     position = tell() - len(data)
     pieces = []
     while data:

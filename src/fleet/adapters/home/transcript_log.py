@@ -26,7 +26,7 @@ AFTER_ALL = 1 << 62
 
 
 class _RunLog:
-    """How far a run has been written: the line of its transcript, and the entry on that line."""
+    """How far a run's transcript has been written: the last line, and the entry on that line."""
 
     __slots__ = ("index", "line", "path", "stamp", "unread", "usage", "waiting")
 
@@ -70,7 +70,7 @@ class SaidLog:
             self._add(file, run.id, log, text)
 
     def ended(self, run: Run) -> bool:
-        """Whether it was not written down before."""
+        """Write how the run ended; return False if the file has that already."""
         outcome = run.outcome
         if outcome is None:
             return False
@@ -95,7 +95,7 @@ class SaidLog:
         return self._lines(run_id, log.unread, log) if log.unread else ""
 
     def _catch_up(self, file: LineFile, run_id: str, log: _RunLog) -> None:
-        """Find how far the file is, when another process wrote last."""
+        """Read from the file how far it is, if another process wrote to it last."""
         if log.stamp == file.stamp:
             return
         log.stamp = file.stamp
@@ -112,7 +112,7 @@ class SaidLog:
         log.stamp = file.stamp
 
     def _gap(self, run_id: str, log: _RunLog) -> bytes:
-        """The line that replaces more lines than may wait in memory."""
+        """Return the line that stands for lines that could neither be written nor buffered."""
         words = "The lines before this one could not be written here; the transcript has them."
         head = f'{{"ts":"{self._stamp()}","run":"{run_id}","line":{log.line}'
         return f'{head},"index":{log.index},"kind":"gap","text":"{words}"}}\n'.encode()

@@ -62,7 +62,7 @@ def _program(name: str, env: Mapping[str, str]) -> Finding:
 
 
 def modes(home: Path) -> Iterator[Finding]:
-    """Only the user may read a key, or what agents said."""
+    """Check that only the user can read keys and transcripts."""
     if trouble := write_trouble(home):
         fix = "Give yourself access to it, or export FLEET_HOME=ANOTHER-DIRECTORY"
         yield Finding("files", BAD, f"Fleet cannot write to its home: {trouble}.", fix)
@@ -76,9 +76,9 @@ def modes(home: Path) -> Iterator[Finding]:
 
 
 def write_trouble(home: Path) -> str:
-    """Why nothing can be written there, or made if it is not there yet; empty: it can.
+    """Return why the home cannot be written to, or created; empty: it can.
 
-    Tried with a file that has no name: access rights alone do not tell.
+    It tries to write an unnamed file, because access rights alone do not tell.
     """
     folder = next(path for path in (home, *home.parents) if path.exists())
     try:
@@ -106,7 +106,7 @@ def is_taken(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_pair(start: int) -> int:
-    """The first of two free ports in a row; 0 when there are none near."""
+    """Return the first of two free ports in a row; 0 when there are none near `start`."""
     for port in range(start, min(start + 1000, 65_000), 2):
         if not is_taken(port) and not is_taken(port + 1):
             return port

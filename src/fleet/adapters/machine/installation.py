@@ -28,7 +28,7 @@ MAX_ANSWER_BYTES = 8 << 20  # bytes of an answer; the index of one project is fa
 
 
 class Installation(NamedTuple):
-    """`command` installs the newest release; empty: only the user can, as `advice` says."""
+    """How Fleet was installed. `command` upgrades it; empty: only the user can, see `advice`."""
 
     method: str
     command: tuple[str, ...]
@@ -94,7 +94,7 @@ def newest(how: Installation, env: Mapping[str, str]) -> str:
 
 
 def _by_tool(how: Installation, env: Mapping[str, str]) -> str:
-    """The tool that installed fleet knows the indexes that the user configured."""
+    """Ask the tool that installed Fleet, which knows the package indexes that the user set."""
     pip = ("--disable-pip-version-check", "--retries", "0", "--timeout", f"{INDEX_SECONDS:g}")
     index = (*pip, "index", "versions", NAME)
     compiled = ("compile", "--no-deps", "--no-header", "--quiet", "-")  # uv has no `index`

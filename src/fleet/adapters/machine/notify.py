@@ -53,7 +53,7 @@ def _plain(text: str) -> str:
 
 
 class Webhook:
-    """The address may be a secret, so no error shows more of it than its host."""
+    """Posts notices to an address. That may be a secret, so errors only show its host."""
 
     name = "webhook"
 
@@ -62,7 +62,7 @@ class Webhook:
         self._env = env
 
     def send(self, notice: Mapping[str, Any]) -> None:
-        """In a thread, so that a slow server cannot keep us longer than the deadline."""
+        """Send a notice in a thread, so that a slow server cannot exceed the deadline."""
         address = self._address()
         outcomes: list[Exception | None] = []
 
@@ -95,7 +95,7 @@ def _post(address: str, body: dict[str, Any]) -> None:
     from urllib import request  # noqa: PLC0415  # only where there is a webhook
 
     class Stay(request.HTTPRedirectHandler):
-        """Follow no redirect: the notice is meant for this address alone."""
+        """Follows no redirect, as the notice is meant for this address alone."""
 
         def redirect_request(self, *_given: Any, **_more: Any) -> None:
             return None
@@ -134,7 +134,7 @@ def _host(address: str) -> str:
 
 
 CHANNELS: dict[str, Callable[[Any, Mapping[str, str]], Notifier]] = {
-    # by the setting under `notify` that turns the channel on; called with its value and the environment
+    # by setting under `notify`; each is called with the setting's value and the environment
     "desktop": lambda _on, env: Desktop(env),
     "webhook": Webhook,
 }

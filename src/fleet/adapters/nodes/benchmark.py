@@ -33,7 +33,7 @@ LIST_SECONDS = 5.0  # seconds for a node to list its models
 UNLOAD = 20.0
 LOOK_SECONDS = 0.1
 WAKE = "Reply with ok."
-TEMPLATE = 64  # tokens that a chat's own marks take, at most
+TEMPLATE = 64  # the most tokens that a chat template adds
 # Short and common: about one token each, whatever the tokenizer.
 WORDS = (
     "the and not you all can had her was one our out day get has him his how man new now old see "
@@ -49,7 +49,7 @@ class BenchmarkSize(NamedTuple):
 
 
 class BenchmarkStep(NamedTuple):
-    """How far one serving is."""
+    """The progress of one serving."""
 
     row: Measured
     state: str = "waiting"  # then `measuring`, and at last `ok` or `failed`
@@ -67,7 +67,7 @@ class Meter:
         self.headers = headers
 
     def ask(self, serving: Serving, prompt: str, output: int) -> SpeedSample:
-        """Raise `Unavailable` when the reply is not complete within the model's time limit."""
+        """Send one request; raise `Unavailable` when the reply takes longer than the model may."""
         path, body = _request(self.kind, serving, prompt, output)
         with Streaming(self.endpoint, self.headers, within=serving.timeout) as asking:
             reply = TimedReply(time.monotonic())
@@ -91,7 +91,7 @@ class Meter:
 
 class Streaming(Asking):
     def lines(self, path: str, body: Mapping[str, Any]) -> Iterator[bytes]:
-        """A reply, line by line as it comes."""
+        """Return the lines of a reply as they arrive."""
         connection = self._connect()
         try:
             headers = {**self._headers, "Content-Type": "application/json"}
@@ -118,7 +118,7 @@ def _json(data: bytes) -> Any:
 
 
 def words(count: int, chance: random.Random) -> str:
-    """A text of about so many tokens, whose beginning no prompt cache has."""
+    """Return a random text of about so many tokens, so that no prompt cache has its beginning."""
     return " ".join(chance.choices(WORDS.split(), k=max(1, count - 12))) + (
         "\nNow count upwards from one, in words, and do not stop."
     )
@@ -138,7 +138,7 @@ def _request(
 
 
 class Measuring(SideBySide[BenchmarkStep]):
-    """Starts at once. `steps` is the progress of each serving, in the order of the request."""
+    """A benchmark, begun at once. `steps`: the progress of each serving, in `wanted`'s order."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Measuring(SideBySide[BenchmarkStep]):
         return summed(row, fresh, again)
 
     def _load(self, number: int, meter: Meter, serving: Serving) -> float:
-        """Seconds; 0 when the model was loaded already, or when its server never unloads it."""
+        """Load the model; return the seconds, 0 when it was loaded or its server never unloads."""
         inventory = meter.backend.look(within=LIST_SECONDS)
         if not holds(inventory, serving.upstream):
             pull = f"; run `ollama pull {serving.upstream}` there" * meter.kind.is_ollama

@@ -1,4 +1,4 @@
-"""Requests to one node, all within one deadline, however slowly it answers."""
+"""Requests to one node, all within one deadline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NoAnswer(Unavailable):
 
 
 class OtherAnswer(Unavailable):
-    """The address answers, but not with what fleet asked for."""
+    """The address answers, but not with what Fleet asked for."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -70,7 +70,7 @@ class Asking:
         return self._until - time.monotonic()
 
     def json(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The answer to a GET, or with a body to a POST."""
+        """Return the JSON reply to a GET or, with a body, to a POST."""
         status, headers, data = self._ask(path, body)
         try:
             value = json.loads(data)
@@ -99,7 +99,7 @@ class Asking:
         return self.exchange(method, self._parts.path.rstrip("/") + path, body)
 
     def exchange(self, method: str, target: str, body: Any = None) -> NodeAnswer:
-        """Any answer, whatever its status. `target`: as the request line has it."""
+        """Return the reply, whatever its status. `target`: that of the request line."""
         begun = time.monotonic()
         connection = self._connect()
         stage = "no answer"

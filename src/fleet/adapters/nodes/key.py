@@ -1,4 +1,4 @@
-"""The key that a reference names. Fleet reads it when it sends it, and stores it nowhere."""
+"""Read the API key that a setting refers to, when it is sent; Fleet stores it nowhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FROM_ENV, FROM_FILE = "os.environ/", "file:"
 
 
 def key_of(reference: str, env: Mapping[str, str], base: Path) -> str:
-    """Empty for no reference; raise `Unavailable` when the variable or file has no key."""
+    """Return the key, empty for no reference; raise `Unavailable` when it cannot be read."""
     if not reference:
         return ""
     if reference.startswith(FROM_ENV):

@@ -46,7 +46,7 @@ class OpenAIShaped:
             return loaded
         if self._kind.pages.states:
             raise NoAnswer("it does not report the model as loaded")
-        return Resident(upstream)  # it does not tell: hosted, or an unknown server
+        return Resident(upstream)  # hosted APIs and unknown servers do not tell
 
     def _asking(self, within: float) -> Asking:
         return Asking(self._endpoint, self._headers, within=within)
@@ -114,7 +114,7 @@ class OpenAIShaped:
 
 
 def _model_of(model: Mapping[str, Any]) -> NodeModel:
-    """A field counts wherever it is: a proxy, taken as `openai`, hands on the fields of others."""
+    """Read a model's fields by all kinds' names, as a proxy passes on the fields of any server."""
     fields = [kind.fields for kind in KINDS.values()]
     context = next(filter(None, (_number(model, each.context) for each in fields)), 0)
     size = next(filter(None, (_number(model, each.size) for each in fields)), 0)
@@ -135,7 +135,7 @@ def _props(inventory: Inventory, props: Mapping[str, Any]) -> tuple[Inventory, i
 
 
 def _instances(inventory: Inventory, answer: Mapping[str, Any]) -> Inventory:
-    """A model may be loaded several times, each with its own context; the smallest counts."""
+    """Return the inventory with the loaded models, each with its instances' smallest context."""
     models = mappings(answer.get("models"))
     if not models:
         raise OtherAnswer("its answer has no list of models")

@@ -40,9 +40,10 @@ Known = TypeVar("Known")
 
 
 class NodePulses:
-    """Calls `tell` when something that it looks at has changed. `home`: where the gateway's records are.
+    """Watches nodes and gateways; calls `tell` when one has changed.
 
-    `key`: the fingerprint of the key that tasks are given for a gateway.
+    `home`: where the gateways' records are. `key` returns the fingerprint of the key that tasks get
+    for a gateway.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class NodePulses:
         unseen = _NodeHealth({"gateway": Pulse(None, UNSEEN)})
         seen = self._latest(key, partial(self._look_at_gateway, gateway), unseen)
         latest, shut = (seen if seen.of == _processes(records) else unseen)[:2]
-        if not records:  # by another program: what is behind it is not known
+        if not records:  # Fleet did not start it, so what is behind it is not known
             latest, shut = {"gateway": latest["gateway"]}, {}
         dead = [n for n, record in records.items() if not is_alive(record.pid, record.born)]
         latest = {**latest, **dict.fromkeys(dead, Pulse(up=False, why="it has died"))}
@@ -126,7 +127,7 @@ class NodePulses:
         return None
 
     def _unwritten(self, gateway: Gateway, run_id: str, agent: str) -> list[bytes]:
-        """What the relay could not write of the run, such as while the disk is full."""
+        """Return the run's traces that the relay could not write, as while the disk is full."""
         if "relay" not in self._records(gateway):
             return []
         path = f"/relay/unwritten?{urlencode({'run': run_id, 'agent': agent})}"
@@ -156,7 +157,7 @@ class NodePulses:
 
 
 class _NodeHealth(NamedTuple):
-    """How each of them is, what the relay has shut off, and of which processes that was seen."""
+    """What a look saw: the pulses, what the relay has shut off, and of which processes."""
 
     pulses: Mapping[str, Pulse]
     shut: Mapping[str, str] = NOTHING
@@ -164,7 +165,7 @@ class _NodeHealth(NamedTuple):
 
 
 def _processes(records: Mapping[str, ServiceRecord]) -> frozenset[tuple[int, str]]:
-    """By which a look at an earlier one is known: a clock can be set back."""
+    """Identify the services' processes, to tell when a look is about earlier ones."""
     return frozenset((record.pid, record.born) for record in records.values())
 
 
@@ -180,12 +181,12 @@ def look(endpoint: str, kind: str) -> Pulse:
 
 
 def look_at(endpoint: str, path: str) -> Pulse:
-    """One request. Silence proves nothing; a refused connection proves that nothing is there."""
+    """Send one request. Silence proves nothing; a refused connection proves that it is down."""
     return _read(endpoint, path, most=0)[0]
 
 
 def _read(endpoint: str, path: str, most: int = LARGEST_STATUS) -> tuple[Pulse, bytes]:
-    """How it is, and up to `most` bytes of its answer."""
+    """Return the pulse, and up to `most` bytes of the reply."""
     import http.client  # noqa: PLC0415  # many commands have no node to look at
 
     parts = urlsplit(endpoint)

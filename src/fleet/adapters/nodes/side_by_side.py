@@ -1,4 +1,4 @@
-"""Work on several machines: one thread each, and on a machine one thing after the other."""
+"""Work on several machines in parallel, and on each machine one item after the other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Step = TypeVar("Step")
 
 
 class SideBySide(Generic[Step]):
-    """`machines` and `steps`: for each item where it is done, and how far it is.
+    """`machines` and `steps` have, for each item, the machine and the progress.
 
-    `work` is called with the number of an item, as its turn comes.
+    `work` is called with the number of an item when its turn has come.
     """
 
     def __init__(self, machines: Iterable[str], steps: Iterable[Step]) -> None:
@@ -45,7 +45,7 @@ class SideBySide(Generic[Step]):
             return list(self._steps)
 
     def wait(self, limit: float) -> bool:
-        """Wait for at most so many seconds; whether all of it is over."""
+        """Wait for at most `limit` seconds; return whether all items are done."""
         until = time.monotonic() + limit
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))

@@ -17,7 +17,7 @@ NS, MS = 1e9, 1e3
 
 
 def event_of(line: bytes) -> dict[str, Any] | None:
-    """The event in a line of a stream, empty if it has none (a name, a ping); None at its end."""
+    """Return the event in a stream's line; empty for a line without one, None at the end."""
     text = line.removeprefix(b"data:").strip()
     if text == b"[DONE]":
         return None
@@ -28,7 +28,7 @@ def event_of(line: bytes) -> dict[str, Any] | None:
 
 
 def error_of(event: Mapping[str, Any]) -> str:
-    """What a node says that went wrong, whichever of the two forms it uses; empty: nothing."""
+    """Return the error in an event, in either of the two formats; empty: none."""
     error = event.get("error")
     return (string(error) or string(mapping(error).get("message")) or "it failed") if error else ""
 

@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Node
     from fleet.ports import Backend
 
-LEAST = 0.05  # seconds for a last question after a slow answer
+LEAST = 0.05  # the least seconds for a further request after a slow reply
 GRACE = 0.2  # seconds more for a look to report its own error
 ELSEWHERE = "a hosted API, whose address the gateway knows"
 
 
 class Prober:
-    """`unsaid`: the nodes without a configured kind, for which the answering server decides."""
+    """Asks nodes. `unsaid`: those without a configured kind, which is detected instead."""
 
     def __init__(self, env: Mapping[str, str], base: Path, unsaid: Collection[str] = ()) -> None:
         self._env, self._base, self._unsaid = env, base, unsaid
 
     def backend(self, node: Node, kind: str = "") -> Backend:
-        """Raise `Unavailable` when its key cannot be read."""
+        """Return the backend of a node; raise `Unavailable` when its key cannot be read."""
         key = key_of(node.api_key, self._env, self._base)
         return make_backend(kind or node.kind, node.endpoint, key)
 
     def speaking(self, node: Node) -> Backend:
-        """What speaks to the node: as its configured kind, or else as the kind that answers."""
+        """Return the backend of the node's configured kind, or else of the detected kind."""
         if node.name not in self._unsaid:
             return self.backend(node)
         return self.backend(node, detect(node.endpoint, within=CONNECT) or node.kind)
 
     def survey(self, nodes: Sequence[Node], *, within: float) -> list[SeenNode]:
-        """One for each node, in their order."""
+        """Look at all nodes in parallel; return one row for each, in their order."""
         local = [n for n in nodes if n.endpoint]
         acts = {n.name: _look(self, n, within) for n in local}
         late = f"no answer within {within:g} s"
@@ -67,7 +67,7 @@ class Prober:
         try:
             return self.backend(node).look(within=within)
         except OtherAnswer:
-            if time.monotonic() >= until:  # what came is the half of an answer
+            if time.monotonic() >= until:  # the reply was cut off
                 raise NoAnswer(f"no whole answer within {within:g} s") from None
             kind = detect(node.endpoint, within=until - time.monotonic())
             if kind in {"", node.kind}:
@@ -96,7 +96,7 @@ def make_backend(kind: str, endpoint: str, key: str = "") -> Backend:
 
 
 def detect(endpoint: str, *, within: float) -> str:
-    """The kind that answers there, or nothing for an unknown server. Sends no key."""
+    """Return the kind of server at an address, empty for an unknown one. Sends no key."""
     if hosted := kind_at(urlsplit(endpoint).hostname):
         return hosted
     with Asking(endpoint.removesuffix("/v1"), {}, within=within) as asking:
@@ -116,7 +116,7 @@ def detect(endpoint: str, *, within: float) -> str:
 def side_by_side(
     acts: Mapping[str, Callable[[], SeenNode]], *, within: float
 ) -> dict[str, SeenNode]:
-    """The result of each act that ends in time; the others go on, and are ignored."""
+    """Call `acts` in threads; return the results of those that end in time, and ignore the rest."""
     results: dict[str, SeenNode] = {}
     threads = [
         threading.Thread(target=lambda n=name, a=act: results.update({n: a()}), daemon=True)

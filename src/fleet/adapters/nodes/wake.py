@@ -21,7 +21,7 @@ def magic_packet(mac: str) -> bytes:
 
 
 def send_packet(node: Node) -> None:
-    """Best effort: whoever waits for the node sees whether it came."""
+    """Send a magic packet; an error is ignored, as callers wait for the node anyway."""
     import socket  # noqa: PLC0415  # start-up time
 
     host, _, port = node.wake_address.rpartition(":") if ":" in node.wake_address else (
@@ -62,7 +62,7 @@ class Waker:
         self._sent: dict[str, float] = {}
 
     def note(self, node: Node, *, up: bool) -> str:
-        """Tell it what a look has shown; what is being done about it."""
+        """Note whether a node is up; return what is done to wake it, empty if nothing."""
         if up or not node.wake_on_lan:
             self._since.pop(node.endpoint, None)
             return ""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Warming(SideBySide[Warmth]):
-    """Starts at once. `rows` is the progress of each serving, in the order of the request."""
+    """A warm-up, begun at once. `rows`: the progress of each serving, in `wanted`'s order."""
 
     def __init__(
         self, wanted: Sequence[tuple[str, Serving]], backend: Callable[[Node], Backend]

@@ -64,7 +64,7 @@ class Relay:
         await self.connections.close()
 
     def adopt(self, plan: RelayPlan) -> None:
-        """Requests at a node go on; requests that wait follow the new plan."""
+        """Use a new plan: for waiting requests too, but not for those that a node is answering."""
         self.plan = plan
         self.connections.settings = plan.settings
         self.line.priorities = plan.settings.priorities
@@ -93,7 +93,7 @@ class Relay:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Any) -> web.StreamResponse:
-        """A page in a browser must not reach the nodes through the relay."""
+        """Refuse requests from pages in a browser, which must not reach the nodes."""
         host = request.host.rsplit(":", 1)[0].strip("[]")
         if host not in LOCAL | {self.plan.settings.host} or "origin" in request.headers:
             return _error(403, "The relay answers programs on this machine only.")
@@ -113,7 +113,7 @@ class Relay:
         return web.json_response(status)
 
     async def _unwritten(self, request: web.Request) -> web.Response:
-        """The newest trace of a run that is in no file yet."""
+        """Reply with the run's newest trace that could not be written to a file yet."""
         run, agent = request.query.get("run", ""), request.query.get("agent", "")
         return web.Response(body=self.traces.unwritten(run, agent))
 

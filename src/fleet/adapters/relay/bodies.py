@@ -26,23 +26,23 @@ class HeldBody:
         self.raw = bytearray()
 
     async def read(self, request: web.Request) -> None:
-        """Not with `request.read`, which keeps a copy for as long as the request takes."""
+        """Read the body; unlike `request.read` this keeps no second copy during the request."""
         room = await self._reserve(_announced(request))
         while piece := await _next(request):
-            if len(self.raw) + len(piece) > room:  # its length was not announced
+            if len(self.raw) + len(piece) > room:  # the request stated no length
                 room = await self._reserve(LARGEST) if room < LARGEST else 0
             if not room:
                 raise web.HTTPRequestEntityTooLarge(LARGEST, len(self.raw))
             self.raw += piece
 
     async def _reserve(self, size: int) -> int:
-        """How many bytes it may have."""
+        """Wait for memory for a body of this size; return how many bytes it may have."""
         if size > LARGE:
             self._cost = await self._bodies.take(COPIES * size)
         return max(size, LARGE)
 
     def let_go(self) -> None:
-        """When no other node will be asked: others may have the memory."""
+        """Free the memory, once no other node will be asked."""
         self.raw = bytearray()
         self._bodies.free(self._cost)
         self._cost = 0
@@ -85,7 +85,7 @@ class RequestBodies:
 
 
 def _announced(request: web.Request) -> int:
-    """Its length; 0 when only reading can show that."""
+    """Return the request's Content-Length; 0 when it states none."""
     size = 0 if "content-encoding" in request.headers else request.content_length or 0
     if size > LARGEST:
         raise web.HTTPRequestEntityTooLarge(LARGEST, size)
@@ -93,7 +93,7 @@ def _announced(request: web.Request) -> int:
 
 
 async def _next(request: web.Request) -> bytes:
-    """Empty at the end. A client that stalls must not keep others from their turn."""
+    """Return the next piece, empty at the end; raise status 408 when the client stalls."""
     try:
         async with asyncio.timeout(STALLED):
             return await request.content.readany()

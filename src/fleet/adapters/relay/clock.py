@@ -1,4 +1,4 @@
-"""The relay's only clock: that of the loop it runs in, so that a test can give it another."""
+"""The relay's only clock: the event loop's, so that a test can replace it."""
 
 from __future__ import annotations
 

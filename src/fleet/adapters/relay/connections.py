@@ -25,7 +25,7 @@ IDLE = 30.0
 
 
 class NotANode(aiohttp.ClientError):
-    """Another program answers at the node's address."""
+    """A program that is not this kind of node answers at the node's address."""
 
 
 class Connections:
@@ -50,7 +50,7 @@ class Connections:
         return aiohttp.ClientTimeout(connect=limit, sock_connect=limit, sock_read=silence)
 
     def headers(self, node: Node) -> dict[str, str]:
-        """Raise `Unavailable` when the key that the node needs is missing."""
+        """Return the headers for a node; raise `Unavailable` when its key is missing."""
         key = key_of(node.api_key, os.environ, Path(self.settings.base or "."))
         headers = {"content-type": "application/json"}
         return headers | (kind_of(node.kind).headers(key) if key else {})
@@ -64,7 +64,7 @@ class Connections:
             return status, None
 
     async def text(self, node: Node, path: str) -> str:
-        """Empty when the node has no such page."""
+        """Return the text of a page; empty when the node has no such page."""
         status, body = await self._page(node, path)
         return body.decode("utf-8", "replace") if status == 200 else ""
 
@@ -108,13 +108,13 @@ def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
 
 
 def elsewhere(answer: aiohttp.ClientResponse) -> str:
-    """Why such an answer fails: the relay follows no redirect to an address outside the plan."""
+    """Say why a redirect or an error fails: the relay follows no redirect out of its plan."""
     to = answer.headers.get("location", "")[:200]
     return f"it redirects to {to}" if to else f"it answers with status {answer.status}"
 
 
 def why_of(error: BaseException) -> str:
-    """In the words of the operating system, if it has any."""
+    """Say why a connection failed, where possible as the operating system does."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "nothing answers at its address"
     if isinstance(error, aiohttp.ClientPayloadError):

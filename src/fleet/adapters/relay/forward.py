@@ -1,4 +1,4 @@
-"""One request: wait for a slot, try a node, and the next one until the client has got a byte."""
+"""One request: wait for a slot, and try one node after another until the client gets a byte."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAILED = {NodeResult.FAILED, NodeResult.SILENT}
 
 @dataclass(slots=True, eq=False)
 class _Run:
-    """One node that was asked."""
+    """An attempt at one node."""
 
     grant: SlotGrant
     talk: RelayTalk
@@ -46,7 +46,7 @@ class _Run:
 
 @dataclass(slots=True)
 class Forward:
-    """`answer` does all of it; the trace records the result."""
+    """Forwards one request, with `answer`; its trace records the result."""
 
     world: RelayWorld
     line: WaitingLine
@@ -89,7 +89,7 @@ class Forward:
             self.trace.times = times._replace(wait=times.wait + clock.now() - waiting)
 
     async def _race(self, grant: SlotGrant, tried: set[str]) -> AttemptEnd:
-        """Ask one node, and another when it says nothing; the first that answers is the one."""
+        """Ask a node, and more while none of them answers; pass on the first answer."""
         self._begin(grant)
         while True:
             run = await self._first(tried)
@@ -108,7 +108,7 @@ class Forward:
         self._runs.append(_Run(grant, talk, asyncio.create_task(talk.run())))
 
     async def _first(self, tried: set[str]) -> _Run:
-        """The first that has an answer, or has failed."""
+        """Wait for the first attempt to answer or fail, asking a further node when that is late."""
         limit = self._runs[0].grant.work.limit
         while True:
             signs = {sign for run in self._runs for sign in (run.task, run.talk.ready)}
@@ -122,23 +122,26 @@ class Forward:
             limit = HEDGE_AGAIN
             busy = tried | {run.node for run in self._runs}
             if any(costs_money(run.grant.serving.node) for run in self._runs):
-                busy |= self.world.paid()  # nobody is billed twice for one answer
+                busy |= self.world.paid()  # so that no answer is paid for twice
             if (other := self.line.spare(self.request, busy)) is not None:
                 self._begin(other)
 
     async def _won(self, run: _Run) -> AttemptEnd:
-        """The others are told to stop; those that should have answered by now are remembered."""
+        """Cancel the other attempts, noting nodes that are overdue; pass on this one's answer."""
         took = clock.now() - run.talk.began
         for other in [each for each in self._runs if each is not run]:
             await self._drop(other, client_left=False, took=took)
         self._chosen(run.grant)
-        self.request.body.clear()  # nobody else will be asked
+        self.request.body.clear()  # no other node will be asked
         self.request_body.let_go()
         run.talk.go()
         return await self._over(run)
 
     async def _drop(self, run: _Run, *, client_left: bool, took: float = 0.0) -> None:
-        """`took`: seconds in which another answered. Who had no more than that is not to blame."""
+        """Cancel an attempt, and blame its node if it is overdue.
+
+        `took`: the seconds in which another node answered; one that had no more is not to blame.
+        """
         self._runs.remove(run)
         silent = clock.now() - run.talk.began
         late = run.talk.overdue and silent > took
@@ -159,7 +162,7 @@ class Forward:
         self._count(run.talk)
 
     async def _over(self, run: _Run) -> AttemptEnd:
-        """Wait for its end, free its slot, and learn from it."""
+        """Wait for an attempt to end, free its slot, and learn from its result."""
         try:
             ended = await run.task
             self._learn(run, ended)
@@ -184,7 +187,7 @@ class Forward:
         return clock.now() - self.began > grant.serving.timeout
 
     def _learn(self, run: _Run, ended: AttemptEnd) -> None:
-        """Only the first node is blamed for a failure: the request itself may be the cause."""
+        """Note the result; only the first failure counts, as the request may be the cause."""
         serving, grant = run.grant.work.serving, run.grant
         blamed = ended.result not in FAILED or not self.trace.retries
         if ended.result is not None and blamed:
@@ -223,7 +226,7 @@ class Forward:
 
     def _count(self, talk: RelayTalk) -> None:
         if not talk.first and self.trace.tokens.prompt:
-            return  # it said nothing; what another said is counted already
+            return  # it sent nothing; another attempt's tokens are counted already
         count = tokens(talk.reader.counts)
         self.trace.tokens = count._replace(prompt=count.prompt or self.request.prompt_tokens)
         self.trace.cost = cost(talk.reader.counts)
@@ -249,7 +252,7 @@ class Forward:
         return await self.reply.refuse(503, message, {}, max(error.why.after, 1.0))
 
     async def _too_long(self, error: NoNode) -> web.StreamResponse:
-        """In words by which clients know to compact, and with the numbers."""
+        """Refuse a prompt that fits no context, in words that make clients compact it."""
         self.trace.outcome, self.trace.status = "refused", 400
         message = f"prompt is too long for '{self.request.model}': {error}."
         return await self.reply.refuse(400, message, {}, code="context_length_exceeded")

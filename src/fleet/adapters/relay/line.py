@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.route import Route
 
 AGAIN = 0.25  # seconds after which the line looks again at requests that wait for a better node
-AT_ONCE = 64  # requests for one model that are looked at; no fleet has more slots free for it
+AT_ONCE = 64  # waiting requests per model to look at; no fleet has more free slots for one
 COLLATE = 4.0  # how many times its loading a request lets others pass before a model makes way
 ORDINARY = Agent("", "").priority  # of a request without an agent
 
@@ -40,7 +40,7 @@ class NoNode(Exception):
 
 
 class LineArrival(NamedTuple):
-    """A request keeps it when a node was too busy to take it."""
+    """When a request arrived; it keeps its place when a busy node refuses it."""
 
     number: int
     at: float
@@ -98,7 +98,7 @@ class WaitingLine:
             self._waiting.pop(arrival.number, None)
 
     def spare(self, request: ModelRequest, tried: set[str]) -> SlotGrant | None:
-        """A slot that is free now and that nobody waits for, on a node that was not tried."""
+        """Return a free slot that no request waits for, on a node not tried yet, or None."""
         ready: asyncio.Future[SlotGrant] = asyncio.get_running_loop().create_future()
         waiting = self._waiter(request, tried, ready, self.arrive())
         if self._has_room(waiting):
@@ -121,7 +121,7 @@ class WaitingLine:
         return waiting
 
     def _has_room(self, waiting: _Waiting) -> bool:
-        """Whether it may go now or be refused; else it changes nothing for those that wait."""
+        """Whether the request could get a slot or be refused now, so that `move` makes sense."""
         servings = list(self._world.candidates(waiting.request, waiting.tried))
         rooms = Rooms({})
         states = [(self._world.state(serving), serving.slots) for serving in servings]
@@ -161,7 +161,7 @@ class WaitingLine:
         return Served(at_work(self._world.nodes.values()), idle)
 
     def _looked_at(self, now: float, served: Served) -> list[_Waiting]:
-        """The first of each model in their turns; those for whom no node is left are refused."""
+        """Return the first requests of each model, in turns; refuse those with no node left."""
         tickets = [self._bare_ticket(waiting, now) for waiting in self._waiting.values()]
         seen, looked_at = Counter[str](), []
         for ticket in ranked(tickets, served):
@@ -178,7 +178,7 @@ class WaitingLine:
         return looked_at
 
     def counts(self) -> tuple[Counter[str], Counter[str]]:
-        """How many requests wait: by model, and by the node that they will likely go to."""
+        """Count waiting requests by model, and by the node that they will likely go to."""
         waiting = self._waiting.values()
         models = Counter(each.request.model for each in waiting)
         return models, Counter(each.bound_for for each in waiting if each.bound_for)
@@ -191,7 +191,7 @@ class WaitingLine:
         self.move()
 
     def _bare_ticket(self, waiting: _Waiting, now: float) -> LineTicket:
-        """What its order in the line is by."""
+        """Return what decides a request's order in the line."""
         request, arrival = waiting.request, waiting.arrival
         return LineTicket(
             arrival.number,
@@ -217,7 +217,7 @@ class WaitingLine:
         )
 
     def _in_demand(self, looked_at: list[_Waiting]) -> dict[int, set[str]]:
-        """By node, the models in its memory that a request is at work with, or waits for."""
+        """Return, by node, the models in its memory that a request is using or waiting for."""
         wanted = {work.serving for node in self._world.nodes.values() for work in node.work}
         wanted |= {self._world.state(s) for waiting in looked_at for s in waiting.servings}
         models: dict[int, set[str]] = {}
@@ -227,14 +227,14 @@ class WaitingLine:
         return models
 
     def _hold(self, waiting: _Waiting, in_demand: Mapping[int, set[str]]) -> float:
-        """Seconds to wait for those whose model would have to go from memory for this one's."""
+        """Return the seconds to let others pass whose model would be evicted for this one's."""
         states = [self._world.state(serving) for serving in waiting.servings]
         if not all(self._makes_way(state, in_demand) for state in states):
             return 0.0
         return COLLATE * max(state.full_load() for state in states)
 
     def _makes_way(self, state: ServingState, in_demand: Mapping[int, set[str]]) -> bool:
-        """Whether a model that is in demand would have to go from the node's memory."""
+        """Whether loading this model would evict one that is in demand from the node's memory."""
         wanted = in_demand.get(id(state.node))
         if not wanted or state.resident:
             return False
@@ -246,7 +246,7 @@ class WaitingLine:
             waiting.ready.set_exception(NoNode(self._world.why_not(waiting.request)))
 
     def give_back(self, request: ModelRequest) -> None:
-        """It had a turn, and no answer."""
+        """Undo the turn of a request that got no answer."""
         for who in _whose_turn(request):
             self._last_turn.pop(who, None)
 
@@ -269,5 +269,5 @@ class WaitingLine:
 
 
 def _whose_turn(request: ModelRequest) -> set[tuple[str, str]]:
-    """The agent's, and its conversation's."""
+    """Return the keys of the turns that a request takes: the agent's and its conversation's."""
     return {(request.party, ""), (request.party, request.session)}

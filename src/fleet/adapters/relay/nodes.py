@@ -1,4 +1,4 @@
-"""What the relay knows of each node and of each model on it, from the requests that passed through."""
+"""What the relay has learned about each node and model from the requests that it forwarded."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.prompt_cache import KeptPrompt
     from fleet.domain.nodes.route import Estimate
 
-# The others are results of the whole node.
+# Results that concern one model; all others concern the whole node.
 OF_THE_MODEL = {NodeResult.FAILED, NodeResult.SILENT, NodeResult.UNFIT}
 
 
 class OtherServings(NamedTuple):
-    """What an estimate for one serving needs to know of the others."""
+    """What an estimate for one serving needs to know about the others."""
 
     peers: list[Pace]  # of all servings that may answer the request
     waiting: int  # requests for this model that wait: they share the time that loading takes
-    spare: bool  # one of the servings has a slot that caches no other conversation
+    spare: bool  # whether a serving has a slot that caches no other conversation
     now: float
 
 
@@ -75,7 +75,7 @@ class NodeWork:
         self.serving.node.work.discard(self)
 
     def beside(self) -> float:
-        """How many others were at work on the node meanwhile, on average."""
+        """How many other requests the node was working on meanwhile, on average."""
         self.serving.node.count()
         elapsed = clock.now() - self.began
         return max(0.0, (self.serving.node.crowd - self._crowd) / elapsed - 1) if elapsed else 0.0
@@ -95,10 +95,10 @@ class NodeState:
         self.misses = 0
         self.looked = 0.0
         self.looking = False
-        self.restock = False  # a model was loaded, perhaps in place of another
+        self.restock = False  # whether to look at the loaded models again, as one was added
         self.crowd = 0.0  # requests at work, summed over the seconds
         self.strangers = Strangers()
-        self.usual = 0.0  # seconds that a request takes there; 0: nobody knows yet
+        self.usual = 0.0  # seconds that a request takes there on average; 0: not known yet
         self.counting = False
         self.counted_at = 0.0  # when we last looked who else is at work
         self._counted = clock.now()
@@ -113,14 +113,14 @@ class NodeState:
         self.breaker = breakers.after(self.breaker, result, now=now, why=why, rest=rest)
 
     def saw_resident(self, models: dict[str, int]) -> None:
-        """What was there before and is not now had to go for what has come since."""
+        """Note the loaded models; a model that is gone is a rival of all that are there now."""
         known = self.resident or {}
         for gone in known.keys() - models.keys():
             self.rivals |= {frozenset({gone, there}) for there in models}
         self.resident = models
 
     def expect(self, name: str, context: int = 0) -> None:
-        """A model that is loaded, or is being loaded; its rivals have to go. A look corrects it."""
+        """Count a model as loaded and its rivals as evicted, until the next look at the node."""
         if self.resident is None or name in self.resident:
             return
         gone = {other for pair in self.rivals if name in pair for other in pair}
@@ -140,7 +140,11 @@ class NodeState:
         return [remaining(w.expected, now - w.began) for w in self.work]
 
     def learn(self, took: float, queue: float, *, alone: bool) -> None:
-        """`queue`: seconds of a reply for which the node has no name; `alone`: as far as we know."""
+        """Learn from a reply that took so long.
+
+        `queue`: seconds of it that the node's figures do not explain; `alone`: no other request of
+        ours was there.
+        """
         self.usual = paces.mean(self.usual, took)
         if alone and not page_of(kind_of(self.node.kind).pages):
             self.strangers = self.strangers.queued(queue, clock.now())
@@ -159,7 +163,7 @@ class ServingState:
         self.slots = 1
         self.answered = 0
         self.was_resident = False
-        self.loading = 0.0  # since when we load it; 0: we do not
+        self.loading = 0.0  # when the relay began to load it; 0: it is not being loaded
 
     @property
     def name(self) -> str:
@@ -171,11 +175,11 @@ class ServingState:
 
     @property
     def resident(self) -> bool:
-        """Also when the node does not tell."""
+        """Whether the model is in memory, as assumed of nodes that do not tell."""
         return self.node.resident is None or self.name in self.node.resident
 
     def note(self, result: NodeResult, why: str = "", rest: float = 0.0) -> None:
-        """An error is the model's, what concerns the connection is the node's."""
+        """Note a result for the model or, if it concerns the connection, for the node."""
         now = clock.now()
         if result in OF_THE_MODEL or result is NodeResult.GOOD:
             self.breaker = breakers.after(self.breaker, result, now=now, why=why)
@@ -199,13 +203,13 @@ class ServingState:
         self.node.expect(self.name, context)
 
     def saw(self, *, loaded: bool) -> None:
-        """What the node says is in its memory."""
+        """Note whether the node says that the model is loaded."""
         self.was_resident |= loaded
         if not loaded:
             self.forget()
 
     def remember(self, request: ModelRequest) -> None:
-        """From now on its slot holds this prompt."""
+        """Note that a slot of the serving caches this prompt now."""
         if request.prompt:
             self.kept = prefix.remember(
                 self.kept, request.owner, request.prompt, self.slots, clock.now()
@@ -219,7 +223,7 @@ class ServingState:
         return Room(slots, [remaining(w.expected, now - w.began) for w in self.work])
 
     def full_load(self) -> float:
-        """Seconds that loading takes a request that comes now."""
+        """Return the seconds of loading that a request would wait for if it came now."""
         if self.resident:
             return 0.0
         load = self.pace.load or paces.LOAD
@@ -258,7 +262,7 @@ class ServingState:
 
 
 def node_status(state: NodeState, servings: list[ServingState], now: float) -> dict[str, Any]:
-    """A node all of whose models are shut off is shown as shut off itself."""
+    """Return a node's status; it is shut off when all of its models are."""
     shut = [each for each in servings if each.breaker.state is State.OPEN]
     breaker = shut[0].breaker if shut and len(shut) == len(servings) else state.breaker
     breaker = breaker if state.up else state.breaker

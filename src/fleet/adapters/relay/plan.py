@@ -39,7 +39,7 @@ class RelaySettings:
     projects: Mapping[str, str] = field(default_factory=dict)
 
     def project_of(self, model: str) -> str:
-        """Whose request it likely is, when that does not say; empty when several have the model."""
+        """Return the likely project of a request that names none; empty: several use the model."""
         return self.projects.get(model, "") if self.projects else self.base
 
 
@@ -121,7 +121,7 @@ def _node(values: Mapping[str, Any]) -> Node:
 def _model(
     name: str, models: Mapping[str, Any], nodes: Mapping[str, Node], above: tuple[str, ...]
 ) -> Model:
-    """A fallback that is already on the path, which would make a loop, is left out."""
+    """Return a model with its fallbacks, without those that would make a loop (`above`)."""
     values = models[name]
     servings = tuple(Serving(**{**s, "node": nodes[s["node"]]}) for s in values["servings"])
     path = (*above, name)

@@ -1,4 +1,4 @@
-"""What is remembered of names that clients choose."""
+"""A dictionary of limited size, for names that clients choose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_REMEMBERED = 4096
 
 
 class Recent(OrderedDict[K, V]):
-    """The least recently noted makes way: Claude Code, for one, names each of its agents anew."""
+    """Drops the least recently noted keys; Claude Code, for one, uses new names all the time."""
 
     def note(self, key: K, value: V) -> None:
         self[key] = value

@@ -68,7 +68,7 @@ class RelayReply:
         return self._stream
 
     async def _sent(self, writing: Coroutine[Any, Any, None]) -> None:
-        """A client that reads nothing must not keep the node's slot: a program that was suspended."""
+        """Await a write; raise `ClientGone` if the client, perhaps suspended, reads nothing."""
         try:
             async with asyncio.timeout(UNREAD):
                 await writing
@@ -123,9 +123,10 @@ class RelayReply:
         return stream
 
     async def hang_up(self) -> None:
-        """After a reply that broke off. At the very end: it also ends whoever still answers.
+        """Close the connection after a reply that broke off; call it last.
 
-        Not at once: a client may drop what it has not read when the connection breaks, also the error.
+        It waits a moment, because a client may drop unread data, such as the error, when the
+        connection breaks.
         """
         if not self._broken:
             return

@@ -58,12 +58,12 @@ class ModelRequest:
 
     @property
     def owner(self) -> str:
-        """The conversation: a session may be shared by several agents."""
+        """The key of the conversation, as several agents may share a session."""
         return f"{self.session} {self.agent}"
 
     @property
     def party(self) -> str:
-        """Who takes turns with whom: agents, and without an agent conversations."""
+        """What takes turns in the line: the agent, or without one the conversation."""
         return self.agent or self.session
 
     def fits(self, context: int) -> bool:
@@ -107,7 +107,7 @@ def decode(raw: bytes | bytearray) -> Any:
 
 
 def unread(raw: bytearray, body: dict[str, Any]) -> dict[str, Any]:
-    """`body` with its values as they came: as objects they may take many times the memory."""
+    """Return `body` with values as raw JSON, which takes far less memory than objects."""
     try:
         values = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -123,17 +123,17 @@ def encode(body: dict[str, Any]) -> bytes:
 
 
 async def beside(size: int, act: Callable[..., T], *values: Any) -> T:
-    """What is done with a large body must not keep the others waiting. `size`: of about how many bytes."""
+    """Call `act`, in a thread if the body's `size` in bytes would make it block other requests."""
     return await asyncio.to_thread(act, *values) if size > LARGE else act(*values)
 
 
 def in_pieces(data: bytes) -> bytes | BytesIO:
-    """A large body is sent in pieces."""
+    """Return a body so that aiohttp sends a large one in pieces."""
     return BytesIO(data) if len(data) > LARGE else data
 
 
 def body_for(serving: Serving, request: ModelRequest) -> bytes:
-    """With the same context size for every request: Ollama loads the model anew for another."""
+    """Return the body for a node; always with the same context size, or Ollama would reload."""
     body = {**request.body, "model": serving.upstream}
     options = body.get("options") or {}
     if request.path in {"/api/chat", "/api/generate", "/api/embed"} and isinstance(options, dict):
@@ -147,7 +147,7 @@ def address(serving: Serving, path: str) -> str:
 
 
 def _prompt(body: dict[str, Any]) -> list[Any]:
-    """The parts of the prompt, in the order in which a model reads them."""
+    """Return the parts of the prompt, in the order in which a model reads them."""
     parts = [body[key] for key in HEAD if body.get(key)]
     for key in ("messages", "input", "prompt"):
         value = body.get(key) or []
@@ -160,7 +160,7 @@ def _part(part: Any) -> bytes:
 
 
 def _text_size(value: Any) -> int:
-    """Characters in all of its texts."""
+    """Count the characters in all texts of a value."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
@@ -169,12 +169,12 @@ def _text_size(value: Any) -> int:
 
 
 def _bytes(text: str) -> bytes:
-    """Without the half characters that a client sends when it cuts text, and that no node reads."""
+    """Encode text, replacing halves of characters, which clients send when they cut text."""
     return text.encode("utf-8", "replace")
 
 
 def _readable(name: str, longest: int = LONGEST) -> str:
-    """As valid UTF-8: a header may contain any bytes."""
+    """Return a header's value, which may contain any bytes, shortened and as valid UTF-8."""
     name = name[:longest]
     try:
         return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -183,7 +183,7 @@ def _readable(name: str, longest: int = LONGEST) -> str:
 
 
 def _opening(body: dict[str, Any], prompt: list[Any]) -> int:
-    """How many parts there are up to the first words of a user: all turns begin with these."""
+    """Return how many parts, up to the user's first message, all turns of a conversation share."""
     head = sum(bool(body.get(key)) for key in HEAD)
     for number, part in enumerate(prompt[head:], head + 1):
         if isinstance(part, str) or (isinstance(part, dict) and part.get("role") == "user"):

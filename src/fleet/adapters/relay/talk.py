@@ -1,7 +1,7 @@
-"""One try of one request at one node.
+"""One attempt of one request at one node.
 
-It keeps what the node says to itself until that is an answer; then it is `ready`, and goes on when
-it is told to: of two nodes that were asked the same, only one may speak to the client.
+It buffers what the node sends until that is the beginning of an answer. Then it is `ready`, and
+waits for `go`: when two nodes were asked, only one answer may reach the client.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 BUSY_WORDS = ("busy", "pending requests", "overloaded", "queue", "loading model", "capacity")
 NO_KEY, NO_CREDIT, NOT_THERE = 401, 402, 404
 UNFIT = {403, NOT_THERE}  # this node cannot answer this request, another may
-MOST_UNSAID = 1 << 20  # bytes of a stream that are kept before they are an answer
+MOST_UNSAID = 1 << 20  # bytes of a stream that are buffered before they are an answer
 MOST_WHOLE = 256 << 20
 CLOSED = "it closed the connection without a reply"
 
@@ -49,7 +49,10 @@ class FailedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """`response` None: the client got nothing yet. `result` None: the node is not to blame."""
+    """How an attempt ended. `response` None: the client got nothing yet.
+
+    `result` None: the node is not to blame.
+    """
 
     response: web.StreamResponse | None
     result: NodeResult | None
@@ -76,15 +79,15 @@ class RelayTalk:
         self._name = grant.serving.node.name
         self.reader = ReplyReader(request.wire)
         self.began = clock.now()
-        self.first = 0.0  # when its first byte came
+        self.first = 0.0  # when the node's first byte came
         self.last = 0.0
         loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = loop.create_future()
         self._go: asyncio.Future[None] = loop.create_future()
-        self._speaks = False  # the client has some of its answer
+        self._speaks = False  # whether the client has got some of the answer
 
     def go(self) -> None:
-        """Now it may speak to the client."""
+        """Let the attempt send its answer to the client."""
         if not self._go.done():
             self._go.set_result(None)
 
@@ -134,7 +137,7 @@ class RelayTalk:
         self.began, self.reader = clock.now(), ReplyReader(self._request.wire)
         async with asyncio.timeout(None) as work.timeout, session.post(
             address(serving, self._request.path),
-            # Named nowhere, so that a large one is not kept until the answer ends.
+            # Not bound to a name, so that a large body is not kept until the answer ends.
             data=in_pieces(await beside(self._request.size, body_for, serving, self._request)),
             headers=self._request.headers | self._connections.headers(serving.node),
             timeout=self._connections.patience(serving.timeout),
@@ -163,7 +166,7 @@ class RelayTalk:
         return AttemptEnd(response, NodeResult.GOOD)
 
     async def _whole(self, answer: aiohttp.ClientResponse) -> bytes:
-        """A little more than the most that it may be, if it is larger."""
+        """Read the whole answer; one that is too large is cut just above the limit."""
         pieces, size = [], 0
         while size <= MOST_WHOLE and (piece := await answer.content.readany()):
             pieces.append(piece)
@@ -196,7 +199,7 @@ class RelayTalk:
         return AttemptEnd(response, NodeResult.GOOD, why)  # the node is well, the request is not
 
     def _is_missing(self, text: str) -> bool:
-        """Whether it is the model that is not there; else it is the path."""
+        """Whether a 404 concerns the model; otherwise it concerns the path."""
         return self._grant.serving.upstream in text
 
     async def _stream(self, answer: aiohttp.ClientResponse) -> AttemptEnd:
@@ -222,12 +225,12 @@ class RelayTalk:
         return await self._finish(why)
 
     def _instead_of_answer(self) -> AttemptEnd:
-        """An error with status 200: SGLang, for one, says in the stream that its queue is full."""
+        """Return the result of an error sent with status 200, as SGLang does for a full queue."""
         why = self.reader.failed
         return AttemptEnd(None, NodeResult.BUSY if _is_busy(why) else NodeResult.FAILED, why)
 
     async def _opening(self, answer: aiohttp.ClientResponse) -> bytes:
-        """What it says until that is an answer, an error, or all that it says."""
+        """Read until an answer begins, an error comes or the stream ends; return what was read."""
         unsaid = b""
         while not self.reader.begun and not self.reader.failed and len(unsaid) < MOST_UNSAID:
             chunk = await answer.content.readany()
@@ -253,7 +256,7 @@ class RelayTalk:
 
     @property
     def overdue(self) -> bool:
-        """Whether it should have said something by now."""
+        """Whether the node should have begun to answer by now."""
         return not self.ready.done() and clock.now() - self.began > self._grant.work.limit
 
 

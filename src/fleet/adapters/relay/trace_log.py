@@ -20,10 +20,10 @@ GATHER_SECONDS = 0.1  # lines of this time are written together
 
 
 class TraceLog:
-    """With None as its path it writes nothing.
+    """Writes traces to a file; with None as the path it writes nothing.
 
-    A request that the nodes did not answer is written before its client hears of it: the client's run may
-    end at once, and the supervisor then looks here for whose fault it was.
+    A request that no node answered is written before the client gets the error: its run may end at
+    once, and the supervisor then looks here for the cause.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -48,7 +48,7 @@ class TraceLog:
 
         names = (run.encode(), agent.encode())
         for line in reversed(self._waiting):
-            if any(name in line for name in names):  # most are of others, and take time to read
+            if any(name in line for name in names):  # parse only lines that may be of this run
                 trace = read(line)
                 if trace is not None and trace.is_of(run, agent):
                     return line

@@ -65,14 +65,14 @@ class NodeWatch:
         task.add_done_callback(self._tasks.discard)
 
     def _tend(self, model: Model, serving: Serving, state: ServingState, now: float) -> None:
-        """Try a model that is shut off again, and load one that will be asked for."""
+        """Try again a model that is shut off, and load one that will be needed soon."""
         loads = kind_of(serving.node.kind).is_ollama
         if state.loading or state.work or not state.node.up:
             return
         if breakers.probe_due(state.breaker, now):
             if loads:
                 self._do(self._load(serving, state))
-            else:  # only a request can show whether it answers
+            else:  # only a real request shows whether the model answers
                 state.breaker = breakers.probed(state.breaker, up=True, now=now)
                 self._line.move()
         elif loads and state.up and not state.resident and self._worth_loading(model, state):
@@ -125,7 +125,7 @@ class NodeWatch:
         return now - state.counted_at >= (COUNT if active else COUNT_IDLE)
 
     async def _count(self, state: NodeState) -> None:
-        """A node without the page, or one that does not answer now, has no strangers."""
+        """Count other clients' requests at the node by its metrics page; none without the page."""
         pages, before = kind_of(state.node.kind).pages, len(state.work)
         there = None
         try:
@@ -159,7 +159,7 @@ class NodeWatch:
             self._line.move()
 
     async def _finding(self, state: NodeState) -> tuple[str, bool]:
-        """Why the node is down, or nothing; and whether that is certain."""
+        """Return why the node is down, if it is, and whether that is certain."""
         node = state.node
         try:
             status, _ = await self._connections.get(node, kind_of(node.kind).quick)

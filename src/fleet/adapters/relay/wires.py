@@ -1,4 +1,4 @@
-"""The wire formats that pass through the relay: what a request holds, when a reply is complete.
+"""The wire formats that the relay forwards: what a request holds, when a reply is complete.
 
 A reply is complete only at its end marker. `ReplyReader` reads a reply line by line as it passes,
 and parses as JSON only the lines that can hold the end, a count or an error.
@@ -54,7 +54,7 @@ class RelayWire(NamedTuple):
         return {"model": model, "created_at": "1970-01-01T00:00:00Z", **content, "done": False}
 
     def error(self, message: str, status: int, code: str = "") -> dict[str, Any]:
-        """`code`: OpenAI's word for it, by which its clients know what to do."""
+        """Return an error in this format. `code`: the one that OpenAI's clients recognise."""
         if self.family == OLLAMA:
             return {"error": message}
         if self.family == ANTHROPIC:
@@ -64,10 +64,10 @@ class RelayWire(NamedTuple):
         return {"error": {"message": message, "type": kind, "code": code or status}}
 
     def broken(self, message: str, status: int) -> bytes:
-        """An error within a reply that has begun.
+        """Return an error for a reply that has begun.
 
-        LiteLLM shows its clients the whole of a line of Ollama's that has no message, and blames the
-        request, unless it reads there that a connection failed.
+        LiteLLM passes on a line of Ollama's format that has no message, and blames the request for
+        it, unless the line says that a connection failed.
         """
         error = self.error(message, status)
         if self.lines:
@@ -122,10 +122,9 @@ WORTH_READING = (b'"error"', b'"usage"', b'"timings"')
 
 @dataclass(slots=True)
 class ReplyReader:
-    """`begun`: the node has said something of the answer itself, or that it ends.
+    """Reads a reply. `begun`: the node has sent a part of the answer itself, or its end.
 
-    Before that a comment, an opening or an empty object is no answer: another node may still be
-    asked.
+    A comment, an opening or an empty object is not an answer: until then another node may be asked.
     """
 
     wire: RelayWire
@@ -207,12 +206,12 @@ class ReplyReader:
 
 @cache
 def _worth_reading(ends: tuple[bytes, ...]) -> Callable[[bytes], object]:
-    """Looks for what the end, a count or an error cannot be without: once for each piece."""
+    """Return a search for what every line with an end, a count or an error contains."""
     return re.compile(b"|".join(map(re.escape, (*ends, *WORTH_READING)))).search
 
 
 def error_of(body: bytes) -> str:
-    """The words of a node's error, as short as a sentence about it needs them."""
+    """Return the message of a node's error, cut to the length of a sentence."""
     try:
         decoded = json.loads(body)
     except (ValueError, RecursionError):
@@ -240,14 +239,14 @@ def is_answer(wire: RelayWire, event: dict[str, Any]) -> bool:
 
 
 def _has_words(choice: dict[str, Any]) -> bool:
-    """Some servers send the role alone as soon as they have the request."""
+    """Whether a choice has more than a role, which some servers send before the answer."""
     delta = mapping(choice.get("delta"))
     words = (value for key, value in delta.items() if key != "role")
     return bool(choice.get("text") or choice.get("finish_reason") or any(words))
 
 
 def tokens(counts: dict[str, Any]) -> TokenCounts:
-    """The node's own counts; zero where it sent none."""
+    """Return the node's own counts of tokens; 0 where it sent none."""
     if ollama := counts.get("ollama"):
         return TokenCounts(
             _integer(ollama, "prompt_eval_count"),
@@ -272,7 +271,7 @@ class ReplyTimes(NamedTuple):
 
 
 def cost(counts: dict[str, Any]) -> float | None:
-    """In dollars, where a hosted API states it."""
+    """Return the cost in dollars if the node, a hosted API, states it."""
     usage = counts.get("usage") or {}
     known = isinstance(usage.get("cost"), int | float)
     return _number(usage, "cost") if known else None
@@ -301,7 +300,7 @@ def timing(reader: ReplyReader, clock: ReplyTimes, guess: TokenCounts) -> Timing
             _integer(figures, "predicted_n"),
             _number(figures, "predicted_ms") / ms,
         )
-    if not clock.rest:  # in one piece, which does not tell reading from writing
+    if not clock.rest:  # it came in one piece, so reading and writing cannot be told apart
         return Timing()
     read = (count.prompt or guess.prompt) - (count.cached or guess.cached)
     written = (count.output or reader.pieces) - 1
@@ -309,7 +308,7 @@ def timing(reader: ReplyReader, clock: ReplyTimes, guess: TokenCounts) -> Timing
 
 
 def unnamed(measured: Timing, clock: ReplyTimes) -> float:
-    """Seconds that passed before the first word, and that the node's figures do not explain."""
+    """Return the seconds before the first token that the node's figures do not explain."""
     if not (measured.reading or measured.writing):
         return 0.0  # it sent no figures
     named = measured.loading + measured.reading + (0.0 if clock.rest else measured.writing)

@@ -29,15 +29,15 @@ LONG_REST = 2.0  # seconds; while all nodes of a model rest for longer, its fall
 
 
 class WhyNot(NamedTuple):
-    """Why no node can answer, and after how many seconds it is worth trying again."""
+    """Why no node can answer, and after how many seconds the client may try again."""
 
     words: str
     after: float
-    too_long: bool = False  # the prompt fits into the context of none
+    too_long: bool = False  # the prompt does not fit into any node's context
 
 
 class RelayWorld:
-    """A new plan keeps the state of nodes that stay."""
+    """The nodes and models of the current plan; a new plan keeps the state of remaining nodes."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, NodeState] = {}
@@ -60,7 +60,7 @@ class RelayWorld:
         self._servings = {k: s for k, s in self._servings.items() if id(s.node) in stays}
 
     def _state_of(self, node: Node) -> NodeState:
-        """The state of a node belongs to its address and kind, and outlives any other change."""
+        """Return a node's state, a new one only when its address or kind has changed."""
         state = self.nodes.get(node.name)
         if state is None or (state.node.endpoint, state.node.kind) != (node.endpoint, node.kind):
             return NodeState(node)
@@ -106,7 +106,7 @@ class RelayWorld:
         return self.nodes[serving.node.name].breaker.busy_until - now
 
     def why_resting(self, request: ModelRequest) -> str:
-        """Why it had to wait, when all nodes that could answer asked for no requests."""
+        """Return why the request waits, if all nodes that could answer have asked for a pause."""
         now, servings = clock.now(), list(self.candidates(request, set()))
         if any(self._rest(serving, now) <= 0 for serving in servings):
             return ""
@@ -131,14 +131,14 @@ class RelayWorld:
         return clock.now() - max(self._last_asked.values(), default=float("-inf"))
 
     def rest_same_key(self, node: Node) -> None:
-        """A quota belongs to a key: all nodes that have it rest as long as this one."""
+        """Let all nodes with this node's key rest as long as it does, as they share its quota."""
         same = [s for s in self.nodes.values() if node.api_key and s.node.api_key == node.api_key]
         until = max((state.breaker.busy_until for state in same), default=0.0)
         for state in same:
             state.breaker = breakers.resting(state.breaker, until)
 
     def paid(self) -> set[str]:
-        """The nodes that send a bill."""
+        """Return the names of the nodes that cost money."""
         return {name for name, state in self.nodes.items() if costs_money(state.node)}
 
     def why_not(self, request: ModelRequest) -> WhyNot:
@@ -204,7 +204,7 @@ class RelayWorld:
 
 
 class Rooms:
-    """The rooms at one moment, shared by all requests that wait. `waiting`: how many, by model."""
+    """The free slots at one moment. `waiting`: how many requests wait, by model."""
 
     def __init__(self, waiting: Mapping[str, int]) -> None:
         self.now = clock.now()

@@ -1,4 +1,4 @@
-"""Which machines have a model server: a few connections at a time, then one question to each that answers."""
+"""Find machines with a model server: try connections, then ask those that accept one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUESTION = 2.0
 
 
 class _Throttle:
-    """Lets so many pass in a second."""
+    """Lets at most `rate` callers a second pass."""
 
     def __init__(self, rate: int) -> None:
         self._lock, self._gap, self._next = threading.Lock(), 1 / rate, 0.0
@@ -41,9 +41,9 @@ def find_servers(
     taken: Collection[str],
     known: Collection[str],
 ) -> list[FoundNode]:
-    """In the order of the machines, which come with how each was found. No key is sent.
+    """Return the servers in the order of `machines`, whose pairs begin with how one was found.
 
-    `taken`: names of nodes. `known`: addresses of nodes that are declared already.
+    No key is sent. `taken`: names of declared nodes; `known`: their addresses.
     """
     pace = _Throttle(RATE)
     doors = [
@@ -69,7 +69,7 @@ def _url(address: str, port: int) -> str:
 
 
 def _kind(address: str, port: int, pace: _Throttle) -> str:
-    """The kind of the server there; empty for no server, or one without models."""
+    """Return the kind of the server there; empty when there is none."""
     pace.wait()
     try:
         socket.create_connection((address, port), timeout=CONNECT).close()

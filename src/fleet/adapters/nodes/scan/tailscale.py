@@ -17,7 +17,7 @@ SECONDS = 10.0
 
 
 def tailscale_machines(env: Mapping[str, str]) -> list[ProbedAddress]:
-    """Raise `Unavailable` when the program is not there or says no."""
+    """Return the machines; raise `Unavailable` when `tailscale` is not installed or fails."""
     program = shutil.which("tailscale", path=env.get("PATH"))
     if program is None:
         raise Unavailable(

@@ -1,7 +1,7 @@
 """Everything the core needs from outside, a module for each noun. Fakes ship in `fleet.testing`.
 
-What passes through a port is a named tuple, or the row that an operation replies.
-`from fleet.ports import Store` loads `fleet.ports.store` alone: a command pays for what it uses.
+Ports take and return named tuples, or the rows that operations reply.
+`from fleet.ports import Store` loads only `fleet.ports.store`: a command pays for what it uses.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ NAMES = {
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names.split()}
 
 
-if not TYPE_CHECKING:  # else every name would pass as one of Any
+if not TYPE_CHECKING:  # otherwise mypy would take every name here for Any
 
     def __getattr__(name: str) -> Any:
         if name not in _MODULE_OF:

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 class AuditTrail(Protocol):
-    """Only the server of a home adds to it; everyone who may can read it meanwhile."""
+    """The audit trail, which only the server of a home writes; other processes may read it."""
 
     def add(self, record: AuditRecord) -> None:
-        """Give it the next id, and hand it to the system before returning. Raise `OSError`."""
+        """Give the record the next id and write it, without a sync to the disk; raise `OSError`."""
 
     def read(self, query: AuditQuery) -> list[AuditRecord]: ...

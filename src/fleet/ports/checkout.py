@@ -1,4 +1,4 @@
-"""Workspaces: planned, made and committed."""
+"""Plan, make and commit workspaces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Merge(NamedTuple):
-    """Work to start from: a branch, or its commit when the branch is no more."""
+    """Work to start from: a branch, or its commit if the branch no longer exists."""
 
     branch: str
     commit: str = ""
@@ -26,59 +26,59 @@ class Site(NamedTuple):
 
     task: Task
     run: Run
-    merges: tuple[Merge, ...] = ()  # of the tasks it waited for, in order
-    previous: Workspace | None = None  # of an earlier run whose processes are gone
+    merges: tuple[Merge, ...] = ()  # the work of the tasks that it waited for, in order
+    previous: Workspace | None = None  # that of an earlier run, whose processes are gone
     start: str = ""  # a commit to continue from, when there is no `previous`
 
 
 class Tip(NamedTuple):
-    """What a workspace is at when the work in it has ended.
+    """The state of a workspace when its run has ended.
 
-    `left`: changed files that no commit has, and `why` they could not be committed.
-    `gathered`: how many files are in the commit that fleet made of what was left.
-    `lines`: how many its task has added and removed, if git can tell.
+    `left`: how many changed files are uncommitted; `why`: what kept Fleet from committing them.
+    `gathered`: how many files are in the commit that Fleet made of uncommitted changes.
+    `lines`: how many lines the task has added and removed, if git can tell.
     """
 
     commit: str = ""
     left: int = 0
     why: str = ""
     gathered: int = 0
-    tree: str = ""  # of the commit, when nothing is left
+    tree: str = ""  # the commit's tree, if nothing is uncommitted
     lines: tuple[int, int] | None = None
 
 
 class Checkout(Protocol):
-    """Workspaces. One is planned, then recorded, then made: so nothing made is ever unowned.
+    """Makes workspaces. One is planned, then recorded, then made, so that none is ever unowned.
 
-    All raise `Refused` when it cannot be had as asked (a conflict, a base that is not there).
+    All methods raise `Refused` when it cannot be made as requested (a conflict, a missing base).
     """
 
     def plan(self, site: Site) -> Workspace:
-        """Where it will be. Makes nothing."""
+        """Return where a workspace will be, without making it."""
 
     def prepare(self, workspace: Workspace, site: Site) -> None:
-        """Idempotent: called again after a crash, it finishes what it began."""
+        """Make the workspace. Idempotent: a call after a crash finishes what was begun."""
 
     def interrupt(self, workspace: Workspace, site: Site) -> None:
-        """End the set-up command that `prepare` runs now, if it runs one; `prepare` then raises."""
+        """End the set-up command that `prepare` is running, if any; `prepare` then raises."""
 
     def discard(self, workspace: Workspace, *, task: str, project: str) -> None:
         """Remove a workspace that no run has had, whole or half made, and its branch. Idempotent."""
 
     def commit(self, workspace: Workspace) -> str:
-        """The commit its branch is at, or the empty string."""
+        """Return the commit that the workspace's branch is at; empty: it has no branch."""
 
     def finish(self, workspace: Workspace, site: Site, *, gather: bool) -> Tip:
-        """Look at what its run left; with `gather`, commit the changes that no commit has."""
+        """Return what the run left; with `gather`, first commit its uncommitted changes."""
 
     def pack(self, workspace: Workspace, commit: str) -> Sequence[Piece]:
-        """The commit, for other hosts, last; before it its other parts, if it is large.
+        """Pack a commit for other hosts, in several pieces if it is large, the commit's own last.
 
-        None: they can have it without, or it is too large.
+        Empty when other hosts can get it without pieces, or it is too large.
         """
 
     def missing(self, task: Task, commits: Sequence[str]) -> list[str]:
-        """The commits that the task's repository does not have on this machine."""
+        """Return those of the commits that the task's repository on this machine lacks."""
 
     def bring(self, task: Task, pieces: Sequence[Piece], wanted: Sequence[str]) -> list[str]:
-        """Take the pieces into the task's repository; what it then still does not have of `wanted`."""
+        """Add the pieces to the task's repository; return what it then still lacks of `wanted`."""

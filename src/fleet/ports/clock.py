@@ -7,7 +7,7 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> int:
-        """UTC, in microseconds."""
+        """Return the time, UTC in microseconds."""
 
     def since_boot(self) -> float:
-        """Seconds, which also pass while the machine sleeps."""
+        """Return the seconds since boot, including those in which the machine slept."""

@@ -1,4 +1,4 @@
-"""Coding-agent programs: how each is launched and understood."""
+"""Coding-agent programs: how to launch each, and how to read its output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Brief(NamedTuple):
-    """What a coder is told when it starts."""
+    """What a coder is started with."""
 
     run_id: str
     prompt: str
@@ -23,34 +23,34 @@ class Brief(NamedTuple):
     task_dir: str
     model: str = ""
     instructions: str = ""
-    session: str = ""  # of an earlier run, to be continued
-    fork: bool = False  # `session` is another agent's: continue a copy, and leave that one alone
+    session: str = ""  # the session of an earlier run, to be continued
+    fork: bool = False  # `session` is another agent's: continue a copy of it
     env: Mapping[str, str] = NOTHING
     options: Mapping[str, object] = NOTHING
 
 
 class Listener(Protocol):
-    """One conversation, as a fold over what the coder said: no effects, the same again on replay."""
+    """A fold over the lines of one conversation, without effects, so it can be replayed."""
 
     def hear(self, line: str) -> Sequence[Said]: ...
 
     def words(self, text: str) -> str | None:
-        """How to say this to it now; None when it cannot be spoken to."""
+        """Return the input that sends this text to the coder; None if it takes no input now."""
 
 
 class Coder(Protocol):
     """A coding-agent program that we can drive."""
 
     name: str
-    resumes: bool  # an earlier conversation
-    stalls: bool  # silence, with no tool running, means that it hangs
-    costs: bool  # it says what it has cost, so that a budget in dollars can stop it
-    window: int  # tokens of its context, where neither the settings nor the program say
+    resumes: bool  # it can continue an earlier conversation
+    stalls: bool  # silence while no tool runs means that it hangs
+    costs: bool  # it reports its cost, so that a budget in dollars can stop it
+    window: int  # tokens of its context, unless the settings or the program say otherwise
 
     def launch(self, brief: Brief) -> Launch: ...
 
     def listen(self, opening: str) -> Listener:
-        """A listener for the coder's lines, from the first; `opening` is the launch's."""
+        """Return a listener for the coder's lines, from the first; `opening`: see `Launch`."""
 
 
 @runtime_checkable
@@ -67,4 +67,4 @@ class InTerminal(Protocol):
     def launch_in_terminal(self, brief: Brief) -> Launch: ...
 
     def watch(self, opening: str) -> Listener:
-        """Over the lines that its hooks wrote; `opening` is the launch's."""
+        """Return a listener for the lines that its hooks write; `opening`: see `Launch`."""

@@ -1,4 +1,4 @@
-"""A log of commits in a service that can create a thing only if it is absent."""
+"""A log of commits in a service that can create an object only if it does not exist."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import Protocol
 
 
 class CommitLog(Protocol):
-    """Entries are numbered from 1, and each number is given once. A blob has a name.
+    """Numbered entries, from 1 and each written once, and named blobs.
 
-    Every method raises `Unavailable` when the service did not answer; then nobody knows whether
-    what was to be written is there.
+    Every method raises `Unavailable` when the service did not answer; a write may then have
+    happened or not.
     """
 
-    most: int  # bytes of one entry; a larger one is a blob that its entry names
+    most: int  # bytes of one entry; a larger one is stored as a blob that the entry names
 
     def append(self, number: int, entry: bytes) -> bool:
-        """Whether this entry has the number now; False: another one has it."""
+        """Write an entry under this number; return False if another entry has it."""
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """The entries after this number, in order and without a gap."""
+        """Return the entries after this number, in order and without a gap."""
 
     def put(self, name: str, blob: bytes) -> None:
-        """Write it, in place of the one that had this name."""
+        """Write a blob, replacing any with this name."""
 
     def get(self, name: str) -> bytes | None: ...
 

@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
 
 class TaskFiles(Protocol):
-    """A task's own folder, for people and agents to read. What is in it decides nothing."""
+    """Task folders, for people and agents to read. Fleet decides nothing by them."""
 
     @property
     def trouble(self) -> str:
-        """What could not be written, and why; empty when all is well."""
+        """What could not be written, and why; empty: nothing."""
 
     def is_there(self, task_id: str) -> bool:
-        """Whether its folder was written at all."""
+        """Whether the task's folder has been written."""
 
     def refresh(self, task_id: str) -> None:
-        """Bring it up to date, for a reader who looks now. A task that does not exist has none."""
+        """Bring the folder up to date for a reader; do nothing if the task does not exist."""
 
     def begin(self, task: Task, run: Run) -> None:
-        """Before its coder starts: `task.json`, and the artifacts that are not there yet."""
+        """Write `task.json` and missing artifacts, before the run's coder starts."""
 
     def add_to_transcript(self, run: Run, heard: Sequence[tuple[int, Said]]) -> None:
-        """What was said, each with the number of its line; known lines are passed over."""
+        """Add what the agent said, by line number; lines that are there already are skipped."""
 
     def note(self, event: Event) -> None:
-        """A fact about a task, or about none."""
+        """Log an event, which may be about a task."""
 
     def ended(self, run: Run) -> None: ...
 
     def edited(self, task: Task) -> Spec:
-        """What it asks for, with what a person wrote into its `task.json` since.
+        """Return the task's spec with what a person has changed in its `task.json`.
 
-        Raise `BadInput` when that cannot be taken in.
+        Raise `BadInput` when that is not valid.
         """
 
 
 class QA(NamedTuple):
-    """`answer` is empty while there is none; `mark` is what its heading says beside the text."""
+    """A question and its answer, which may be empty. `mark`: the heading's text besides it."""
 
     question: str
     answer: str = ""
@@ -55,7 +55,7 @@ class QA(NamedTuple):
 
 
 class QaText(Protocol):
-    """What `Q&A.md` says, as text: `fleet.operations.messages.qa_file`."""
+    """Reads and writes the text of `Q&A.md`: `fleet.operations.messages.qa_file`."""
 
     def questions(self, text: str) -> Sequence[QA]: ...
 

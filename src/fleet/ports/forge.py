@@ -13,42 +13,42 @@ if TYPE_CHECKING:
 
 
 class Forge(Protocol):
-    """One repository on a forge. Every method asks it over the network, within a deadline.
+    """One repository on a forge. Every method sends requests, within a deadline.
 
-    Raise `Unavailable` when it does not answer or asks us to wait, and `Refused` when it says no.
+    They raise `Unavailable` when it does not answer or asks us to wait, `Refused` when it refuses.
     """
 
     @property
     def name(self) -> str:
-        """`github.com/shop/web`."""
+        """The repository with its host, such as `github.com/shop/web`."""
 
     def find(self, branch: str, base: str) -> PullSeen | None:
-        """The newest pull request from this branch onto `base`, whatever became of it."""
+        """Return the newest pull request from this branch onto `base`, in whatever state."""
 
     def open(self, draft: PullDraft) -> PullSeen: ...
 
     def update(self, number: int, draft: PullDraft) -> None:
-        """Give it this title and body."""
+        """Set the title and body of a pull request."""
 
     def show(self, number: int) -> PullSeen: ...
 
     def report(self, commit: str, note: GateNote) -> None:
-        """Report our gate as the status of this commit; the newest report counts."""
+        """Set the gate's result as the status of this commit, replacing an earlier one."""
 
     def comment(self, number: int, text: str, mark: str) -> None:
-        """Once for each mark, however often it is called."""
+        """Comment on a pull request, unless a comment there has this mark already."""
 
     def merge(self, number: int, head: str, how: str) -> None:
-        """Raise `Conflict` when its head is another commit, `Refused` when it cannot be merged now."""
+        """Merge it; raise `Conflict` if its head is another, `Refused` if it cannot be merged."""
 
     def close(self, number: int) -> None: ...
 
 
 class Ticket(NamedTuple):
-    """An issue of a tracker. Everything but its URL was written by a person outside of the team."""
+    """An issue of a tracker. All but its URL is untrusted: people outside of the team wrote it."""
 
     url: str
-    name: str  # as people there call it: #12, ENG-3
+    name: str  # as the tracker shows it: #12, ENG-3
     title: str
     text: str
     author: str
@@ -57,21 +57,21 @@ class Ticket(NamedTuple):
 
 
 class Tracking(Protocol):
-    """The issues of forges and trackers. Every method asks one over the network, within a deadline."""
+    """The issues of forges and trackers. Every method sends requests, within a deadline."""
 
     def read(self, url: str) -> Ticket:
-        """Raise `BadInput` when the address is not that of a ticket that we can read."""
+        """Return a ticket; raise `BadInput` when the address is not that of a known tracker's."""
 
     def search(self, query: str, repository: str, remote: str, limit: int) -> Sequence[Ticket]:
-        """Open tickets. `query`: in the words of the forge of this remote; see the how-to page."""
+        """Find open tickets. `query`: in the syntax of this remote's forge; see the how-to page."""
 
     def comment(self, url: str, text: str, mark: str) -> None:
-        """Once for each mark, however often it is called."""
+        """Comment on a ticket, unless a comment there has this mark already."""
 
 
 class Forges(Protocol):
     def of(self, repository: str, remote: str) -> Forge:
-        """Where this remote is. Raise `Refused` when that is no forge we know."""
+        """Return the repository of this remote; raise `Refused` when its forge is not known."""
 
     @property
     def tickets(self) -> Tracking: ...

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StoreLogin(NamedTuple):
-    """`url`: with its password. `own`: it can be removed alone; else it is the server's own."""
+    """A login. `url`: with its password. `own`: the machine's own, not shared with the server."""
 
     url: str
     schema: str
@@ -21,10 +21,10 @@ class StoreLogin(NamedTuple):
 
 
 class Hosts(Protocol):
-    """What is done to runs, by the supervisors of their hosts."""
+    """Waits for what other supervisors or slow programs do."""
 
     def __call__(self, actor: Actor, task: str) -> Future[None]:
-        """Done once the hosts of this task's runs have ended them, for who asked for it."""
+        """Return a future that is done once this task's runs have been ended by their hosts."""
 
     def do(self, actor: Actor, request: Any, key: str) -> Future[Any]:
         """Do an operation that waits for programs of this host.
@@ -36,10 +36,10 @@ class Hosts(Protocol):
 
 
 class StoreLogins(Protocol):
-    """The logins of machines to the store that this server uses."""
+    """Manages the machines' logins to the store that this server uses."""
 
     def check(self) -> None:
-        """Raise `Refused` when the store is not one that machines share by logins."""
+        """Raise `Refused` when the store has no logins for machines."""
 
     def make(self, role: str, address: str) -> StoreLogin:
         """Make a login with a new password, also if it exists. `address`: of the store, as machines reach it."""
@@ -48,13 +48,13 @@ class StoreLogins(Protocol):
 
 
 class ProjectPaths(Protocol):
-    """Where on this host the projects of a shared store are."""
+    """Translates between projects' directories on this host and their names in a shared store."""
 
     def here(self, name: str) -> str:
-        """The directory of the project that the store calls this; else a path that does not exist."""
+        """Return the project's directory here; a path that does not exist if it has none."""
 
     def name(self, path: str) -> str:
-        """What the store calls the project in this directory."""
+        """Return the store's name for the project in this directory."""
 
     def register(self, path: str) -> str:
-        """The same; from now on the store knows it."""
+        """Return the store's name for the project in this directory, storing a new one."""

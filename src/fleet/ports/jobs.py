@@ -1,4 +1,4 @@
-"""Work that goes on beside the caller."""
+"""Work in the background of the caller."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 class Job(Protocol):
-    """Something slow that was begun beside everything else."""
+    """Slow work that was begun in the background."""
 
     def done(self) -> bool: ...
 
     def result(self) -> None:
-        """Raise what it raised."""
+        """Raise the error with which the work ended, if any."""
 
 
 class Jobs(Protocol):
@@ -22,7 +22,7 @@ class Jobs(Protocol):
 
 
 class Beside(Protocol):
-    """What goes on in threads of its own while we serve."""
+    """A service that has its own threads while the process runs."""
 
     def begin(self) -> None: ...
 

@@ -23,9 +23,9 @@ class Target(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A commit that was made of another and of a member's work; or the files that conflict.
+    """The commit made of another one and a member's work, or the files that conflict.
 
-    `tip`: the newest commit of the member's work, which it has or conflicts with.
+    `tip`: the newest commit of the member's work.
     """
 
     commit: str = ""
@@ -35,7 +35,7 @@ class Built(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """What a landing has brought: `commit` was made of `before` and of `tip`."""
+    """What a landing added to a branch: `commit`, made of `before` and `tip`."""
 
     before: str
     commit: str
@@ -51,9 +51,9 @@ class Fit(NamedTuple):
 
 
 class MemberWork(NamedTuple):
-    """What a member brings. `message` is for the commit; `how`: merge or squash.
+    """The work of a member of a train. `message`: of the commit; `how`: merge or squash.
 
-    `branch`: the task's own. What a person added there to the recorded `tip` comes along.
+    `branch`: the task's; commits that a person added there after `tip` are included.
     """
 
     tip: str
@@ -66,13 +66,13 @@ class Branches(Protocol):
     """The branches of one repository. Every method starts git, so it is called beside the loop."""
 
     def target(self, onto: str) -> Target:
-        """Raise `NotFound` when there is no such branch."""
+        """Return where a branch is; raise `NotFound` when there is none."""
 
     def build(self, before: str, work: MemberWork) -> Built:
-        """In the object store alone: no checkout and no branch is touched."""
+        """Make the commit in git's object store only, touching no checkout and no branch."""
 
     def compare(self, before: str, works: Mapping[str, MemberWork]) -> Mapping[str, Fit]:
-        """What each, by the same names, changed since it departed from `before`."""
+        """Return, by the same names, what each changed since its merge base with `before`."""
 
     def move(self, onto: str, after: str, before: str) -> str:
         """Move the branch if it is still at `before`; the checkout that followed, or nothing.
@@ -91,10 +91,10 @@ class Branches(Protocol):
         """Whether the branch has all of these commits."""
 
     def within(self, commit: str, commits: Sequence[str]) -> set[str]:
-        """The ones of these commits that lead to this one."""
+        """Return those of the commits that are ancestors of `commit`."""
 
     def tips(self, works: Mapping[str, MemberWork]) -> Mapping[str, str]:
-        """The commit, by the same names, that `build` would take of each now."""
+        """Return, by the same names, the commit that `build` would use of each now."""
 
     def check_home(self, onto: str, arrivals: Mapping[str, Arrival]) -> None:
         """Raise `Refused` unless the branch has the work of each landing: nothing may be lost.
@@ -107,12 +107,12 @@ class Branches(Protocol):
         """Whether the branch has this commit, or the same changes in other commits, or in one."""
 
     def hold(self, name: str, commit: str) -> None:
-        """Let nothing of this commit be pruned until `release`."""
+        """Keep git from pruning this commit until `release`."""
 
     def release(self, names: Sequence[str]) -> None: ...
 
     def release_landed(self, onto: str) -> None:
-        """Release what undoes other work, and is on this branch by now."""
+        """Release held reverts that are on this branch by now."""
 
     def mainline(self, before: str, tip: str, files: Sequence[str]) -> list[tuple[str, bool]]:
         """The branch's own commits since the work departed, newest first; which changed the files."""
@@ -123,10 +123,10 @@ class Branches(Protocol):
         """The files that differ, and the patch of those that are tests, without context."""
 
     def patch(self, before: str, after: str, *, most: int) -> str:
-        """All that differs, as a diff that names neither; at most so many characters."""
+        """Return the diff without the commits' names, at most `most` characters."""
 
     def overlay(self, commit: str, source: str, paths: Sequence[str]) -> Built:
-        """A commit that has these files as they are in `source`, on no branch."""
+        """Make a commit, on no branch, with these files as they are in `source`."""
 
     def sides(self, before: str, tip: str, files: Sequence[str]) -> str:
         """What the branch changed in these files since the work departed from it, as a diff."""
@@ -145,4 +145,4 @@ class GateWorktrees(Protocol):
         """The JUnit XML that the gate wrote to `$FLEET_JUNIT_XML`; empty: none."""
 
     def leave(self, name: str) -> None:
-        """The gate has ended: another one may have its directory."""
+        """Let other gates use the directory of this one, which has ended."""

@@ -1,4 +1,4 @@
-"""Starting coders under keepers, and looking after them."""
+"""Start coders under keepers, and watch, steer and end them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Launch(NamedTuple):
     argv: tuple[str, ...]
     cwd: str
     env: Mapping[str, str] = NOTHING
-    stdin: str | None = None  # the first thing it hears; None: nothing at all
-    keep_stdin: bool = False  # more may follow; else its standard input ends there
-    opening: str = ""  # what the adopter of the run needs to follow the conversation
-    terminal: bool = False  # in a terminal of its own: what its hooks write is its transcript
-    sandboxes: bool = False  # the program makes a sandbox of its own
+    stdin: str | None = None  # its first input; None: it has no standard input
+    keep_stdin: bool = False  # keep its standard input open for more
+    opening: str = ""  # what a supervisor that adopts the run needs to read its transcript
+    terminal: bool = False  # run it in a terminal; its hooks then write its transcript
+    sandboxes: bool = False  # the program has its own sandbox
     gateway: str = ""  # the address of the gateway that serves its model
-    title: str = ""  # what people know it by, such as its branch: in the name of its terminal
+    title: str = ""  # the name of its terminal, such as its branch
 
 
 class Presence(StrEnum):
@@ -35,56 +35,56 @@ class Presence(StrEnum):
     ALIVE = "alive"
     EXITED = "exited"  # the keeper recorded how the coder ended
     GONE = "gone"  # the keeper is provably dead and recorded nothing
-    UNKNOWN = "unknown"  # a look that failed asserts nothing
+    UNKNOWN = "unknown"  # the look failed
 
 
 class Look(NamedTuple):
     presence: Presence
     code: int | None = None
     stderr: str = ""
-    began: float | None = None  # of one that is alive: when, by `Clock.since_boot`
-    expired: bool = False  # its keeper ended it, because its lease was not renewed
-    exceeded: str = ""  # the cap of its container that it met: `memory` or `pids`
-    cap: int = 0  # how much of that there was: bytes, or processes
+    began: float | None = None  # when the coder, if alive, was started, by `Clock.since_boot`
+    expired: bool = False  # its keeper ended it because its lease was not renewed
+    exceeded: str = ""  # the cap of its container that it exceeded: `memory` or `pids`
+    cap: int = 0  # that cap, in bytes or processes
 
 
 class Launcher(Protocol):
     """Starts coders under keepers, which outlive the process that started them."""
 
     def launch(self, run_id: str, launch: Launch) -> None:
-        """Once per run, however often it is called and by however many."""
+        """Start the run's coder; further calls for the same run, by any process, do nothing."""
 
     def look(self, run_id: str) -> Look: ...
 
     def is_used(self, run_id: str) -> bool:
-        """Whether something of a run with this id is here: of a store that was replaced since."""
+        """Whether a run of an earlier store has left files under this id."""
 
     def tell(self, run_id: str, text: str, *, key: str) -> None:
-        """Put text on the coder's standard input, once for every key however often it is called.
+        """Write text to the coder's standard input; further calls with the same key do nothing.
 
-        Raise `Unavailable` when it is in a terminal: there, people and `Terminal` speak to it.
+        Raise `Unavailable` when it is in a terminal, where people and `Terminal` type.
         """
 
     def delivered(self, run_id: str) -> list[str]:
-        """The keys of all that it was told, in order."""
+        """Return the keys of all texts that were delivered, in order."""
 
     def close(self, run_id: str) -> None:
-        """End the coder's standard input, after all that it has been told."""
+        """Close the coder's standard input, after all texts that were written to it."""
 
     def opening(self, run_id: str) -> str:
-        """The `opening` that this run was launched with."""
+        """Return the `Launch.opening` of this run."""
 
     def first(self, run_id: str) -> str:
-        """The `stdin` that it was launched with, or nothing. In a terminal it is to be pasted."""
+        """Return the run's `Launch.stdin`, or nothing; in a terminal the caller pastes it."""
 
     def stop(self, run_id: str, *, grace: float) -> None:
-        """Ask the keeper to end its coder: politely, then after `grace` seconds not."""
+        """Ask the keeper to end its coder: with a signal, and after `grace` seconds by force."""
 
     def end(self, run_id: str) -> bool:
-        """End whatever is left of the run, and let nothing of it start later.
+        """End all processes of the run, and keep any from starting later.
 
-        True when every process of it is provably gone.
+        Return whether every process of it is provably gone.
         """
 
     def renew(self, run_ids: Sequence[str], *, until: float) -> None:
-        """Let their keepers end themselves then (by `Clock.since_boot`), unless renewed again."""
+        """Renew leases until this time (of `Clock.since_boot`), when keepers end their runs."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NodesSeen(NamedTuple):
-    """`at`: when that was, in microseconds. `relay`: what it says of itself; None when none runs."""
+    """The result of a look. `at`: when, in microseconds. `relay`: its status; None: none runs."""
 
     at: int
     seen: tuple[SeenNode, ...]
@@ -35,7 +35,7 @@ class ServiceSeen(NamedTuple):
 
 
 class GatewaySeen(NamedTuple):
-    """`stale`: it runs with another fleet.yaml. `version`: of LiteLLM; empty: not installed."""
+    """`stale`: it runs with an older fleet.yaml. `version`: LiteLLM's; empty: not installed."""
 
     url: str
     version: str
@@ -50,16 +50,16 @@ class Machines(Protocol):
     def fleet(self) -> Fleet: ...
 
     def look(self) -> NodesSeen:
-        """A look of a moment ago counts too: however many ask, the nodes are asked once."""
+        """Look at the nodes, or return a look of a moment ago: concurrent callers share one."""
 
     def warm(self, wanted: Sequence[tuple[str, Serving]]) -> None:
-        """Begin to load these models; those that are being loaded already are left alone."""
+        """Begin to load these models, except those that are being loaded already."""
 
     def warming(self) -> tuple[Warmth, ...]:
-        """How far the last such request has come."""
+        """Return the progress of the last `warm`."""
 
     def traces(self, wanted: TraceFilter, *, after: int, limit: int) -> list[Trace]:
-        """The newest of them, oldest first, of those that ended after that time."""
+        """Return the newest traces of requests that ended after that time, oldest first."""
 
     def gateway(self) -> GatewaySeen: ...
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Pulse(NamedTuple):
-    """Whether a node answers; None: not known. `why`: what a look at it came to."""
+    """Whether a node answers; None: not known. `why`: what the last look at it saw."""
 
     up: bool | None
     why: str = ""
@@ -36,24 +36,24 @@ class GatewayPulse(NamedTuple):
 
 
 class Nodes(Protocol):
-    """What is known now; it is looked at again by itself while callers ask."""
+    """What is known about nodes and gateways; a background thread keeps it up to date."""
 
     def pulse(self, node: Node) -> Pulse: ...
 
     def gateway(self, gateway: Gateway) -> GatewayPulse: ...
 
     def last_request(self, gateway: Gateway, run_id: str, agent: str, since: int) -> Trace | None:
-        """The newest request of the run that ended after `since`, as the relay has traced it.
+        """Return the trace of the run's newest request that ended after `since`.
 
-        Of a coder that does not say which run it is: the newest of its agent.
+        For a coder that does not send its run's id, the newest request of its agent.
         """
 
 
 class Backend(Protocol):
-    """One node, spoken to as its kind of program is. Both raise `Unavailable`, which says why."""
+    """The API of one node. Both methods raise `Unavailable`, which says why."""
 
     def look(self, *, within: float) -> Inventory:
-        """What it has now; nothing is loaded by asking. `within` so many seconds, in all."""
+        """Return the node's models without loading one; within so many seconds in all."""
 
     def load(self, upstream: str, *, context: int, within: float) -> Resident:
-        """Have a model in memory, to stay, once the node itself says that it is there."""
+        """Load a model to stay in memory; return when the node itself says that it is loaded."""

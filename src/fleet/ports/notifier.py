@@ -1,4 +1,4 @@
-"""Telling a person, and remembering which events were told."""
+"""Send notices to a person, and remember up to which event."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Notifier(Protocol):
     name: str
 
     def send(self, notice: Mapping[str, Any]) -> None:
-        """The body of a notice. Raise `Unavailable` when it could not be told."""
+        """Send a notice; raise `Unavailable` when that failed."""
 
 
 class Mark(Protocol):
-    """The number of the last event that was told; None when there is none yet."""
+    """Keeps the number of the last event that a notice was sent for; None: none yet."""
 
     def read(self) -> int | None: ...
 

@@ -1,4 +1,4 @@
-"""Where the supervisor says what it does."""
+"""Where the supervisor reports what it does."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """A terminal, or the log that stands in for one. All of it is called in one thread."""
+    """A terminal or a log. All methods are called in one thread."""
 
     def began(self, store: Store) -> None:
-        """The supervisor is at work; what its events are about is in the store."""
+        """The supervisor has started; `store` has what its events are about."""
 
     def line(self, text: str) -> None: ...
 
@@ -27,7 +27,7 @@ class Report(Protocol):
         """Called after every round."""
 
     def left(self, tasks: Mapping[str, str]) -> None:
-        """By task, why a supervisor that ends now need not wait for it."""
+        """Report unfinished tasks, each with why the ending supervisor does not wait for it."""
 
     def ended(self) -> None:
         """The supervisor has stopped; the store is still open."""

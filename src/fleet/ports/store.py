@@ -41,13 +41,13 @@ Change = Put | Same
 
 
 class Offer(NamedTuple):
-    """Tasks that a host may claim, and by name the slots that it asked for."""
+    """Tasks that a host may claim, and the slots that it asked for, by name."""
 
     tasks: list[Task]
     slots: dict[str, Slots]
 
 
-# Where a task can stand that a store finds by itself, though it is not one of its states
+# Statuses, other than a task's states, by which a store can filter
 STANDINGS = (
     "ready", "asking", "paused", "assigned", "held", "children", "waiting", "postponed",
     "landing", "landed", "beaten",
@@ -65,17 +65,17 @@ class TaskQuery(NamedTuple):
     limit: int = 50
     oldest_first: bool = False
     assignee: str = ""
-    branches: tuple[str, ...] = ()  # it asks for one of these
-    branch_end: str = ""  # it asks for a longer branch that ends like this
+    branches: tuple[str, ...] = ()  # the task requests one of these branches
+    branch_end: str = ""  # the task requests a longer branch name with this end
     at_work: bool = False  # running; or asked for now or in a terminal, and in view
-    is_held: bool = False  # open, until an actor lets it run, or changes what keeps it from running
-    may_be: tuple[str, ...] = ()  # every task of one of these `STANDINGS`, and perhaps some others
+    is_held: bool = False  # open, and not started before an actor changes something
+    may_be: tuple[str, ...] = ()  # those of one of these `STANDINGS`, and perhaps some others
 
 
 class MessageQuery(NamedTuple):
     """Which messages of one kind. Empty means any; newest first.
 
-    About one task; or of those that are said in a team, where: in a chat, or to a name.
+    Those about one task, or those in a team, limited to a chat or a recipient.
     """
 
     kind: str
@@ -85,20 +85,20 @@ class MessageQuery(NamedTuple):
     state: str = ""
     before: str = ""  # the id after which the page starts
     limit: int = 50
-    type: str = ""  # of a post
+    type: str = ""  # the type of a post
 
 
 class EntryQuery(NamedTuple):
     """Which entries of one kind. Empty means any; newest first.
 
-    `text`: each of these words is in theirs. `text_is`: of a member, all of the text.
-    `counting_at`: those that count then.
+    `text`: words that the entry's text contains; `text_is`: a member's whole text.
+    `counting_at`: only entries that are valid at this time.
     """
 
     kind: str
     team: str = ""
     owner: str = ""
-    namesake: str = ""  # whose owner differs from this name at most by the case of its letters
+    namesake: str = ""  # the owner, ignoring case
     text: str = ""
     text_is: str = ""
     counting_at: int = 0
@@ -118,7 +118,7 @@ class LandingQuery(NamedTuple):
 
 
 class TaskSearch(NamedTuple):
-    """Which tasks, by words of their title and prompt: see `domain.search`. Newest first."""
+    """Which tasks, by words of their title and prompt; newest first. See `domain.search`."""
 
     words: tuple[str, ...]
     team: str = ""
@@ -129,7 +129,7 @@ class TaskSearch(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How much there is, in all teams. `ready`: tasks that only wait for capacity."""
+    """Counts over all teams. `ready`: tasks that only wait for capacity."""
 
     members: int = 0
     chats: int = 0
@@ -139,40 +139,43 @@ class Totals(NamedTuple):
 
 
 class Store(Protocol):
-    """The present and the past, written together."""
+    """Records and events, which are written in one transaction."""
 
     def commit(self, changes: Sequence[Change], events: Sequence[Event]) -> list[Record]:
-        """Write all of it or, raising `Conflict`, nothing. Returns the records as they now are."""
+        """Write all of it, and return the new records; or raise `Conflict`, and write nothing."""
 
     def claim(self, claims: Sequence[Claim]) -> list[Run]:
-        """Make those of these claims, in their order and in one commit, that can still be made; return the runs.
+        """Make the claims that are still possible, in order and in one commit; return the runs.
 
-        Passed over are those whose task changed since it was read, is being taken by another host
-        at this moment, or waits for something again; and those for which a slot has no room left.
+        A claim is skipped if its task has changed since it was read, is being claimed by another
+        host, or waits for something again, or if a slot has no room left.
         """
 
     def together(self, *, alone: bool = True) -> AbstractContextManager[None]:
-        """The commits in here reach the disk at its end, with one wait; if that fails, none does.
+        """Write all commits of the block to the disk at its end, with one sync, or none of them.
 
-        Each may fail `alone`; else one that does so spoils all: `Spoiled`, and none was made.
+        With `alone` a commit may fail by itself; otherwise one that fails undoes all: `Spoiled`.
         """
 
     def now(self) -> int:
-        """The store's clock, by which leases are judged."""
+        """Return the time of the store's clock, which decides about leases."""
 
     def new_id(self, kind: str) -> str:
-        """`t-31`; never given twice."""
+        """Return a new id such as `t-31`, which is never given again."""
 
     def task(self, task_id: str) -> Task:
-        """Raise `NotFound` when there is none; so does whatever else finds one thing by its id."""
+        """Return a task; like all methods that find one thing by its id, raise `NotFound`."""
 
     def tasks(self, query: TaskQuery) -> list[Task]: ...
 
     def search_tasks(self, query: TaskSearch) -> list[Task]:
-        """The tasks that have all the words; without words, none. A change of words counts with its event `task.edited`."""
+        """Return the tasks that have all the words; none without words.
+
+        Changed words are found once their event `task.edited` is written.
+        """
 
     def index_words(self, limit: int = 1000) -> int:
-        """Index the words of some tasks that were added or edited, as a search does; how many."""
+        """Index the words of added or edited tasks, which a search also does; return how many."""
 
     def tasks_by_id(self, ids: Sequence[str]) -> dict[str, Task]:
         """The ones of these that exist, by id."""
@@ -180,7 +183,7 @@ class Store(Protocol):
     def dependents(self, task_id: str) -> list[str]: ...
 
     def waiting(self, ids: Sequence[str]) -> dict[str, int]:
-        """How many open tasks wait for each of them, where any do."""
+        """Return how many open tasks wait for each of these tasks, without those with none."""
 
     def counts(self, *, team: str = "", project: str = "") -> dict[str, int]:
         """How many tasks are in each state, of all or of this team and project."""
@@ -188,19 +191,19 @@ class Store(Protocol):
     def totals(self) -> Totals: ...  # from indexes and counters: no table is read as a whole
 
     def candidates(self, *, now: int, limit: int) -> list[Task]:
-        """Tasks that nothing in the store holds back, by priority, then age."""
+        """Return tasks that nothing in the store keeps from running, by priority, then age."""
 
     def offer(self, host: str, *, now: int, limit: int, names: Sequence[str] = ()) -> Offer:
-        """The candidates for a host that is going to claim them, and the slots of these names.
+        """Return candidates for a host to claim, and the slots of these names.
 
-        Where many hosts look at once, each is given others first for a moment. It is a hint; the
+        When several hosts look at once, each gets different tasks first. This is only a hint; the
         claim decides.
         """
 
     def candidates_after(
         self, after: Task | None, *, team: str = "", now: int, limit: int
     ) -> list[Task]:
-        """A page of them for people: those that come after this one, of one team or of all."""
+        """Return a page of candidates after this one, of one team or of all."""
 
     def run(self, run_id: str) -> Run: ...
 
@@ -237,21 +240,21 @@ class Store(Protocol):
 
     def entries(self, query: EntryQuery) -> list[Entry]: ...
 
-    def prune(self, kind: str, team: str, *, now: int) -> None: ...  # those that count no longer
+    def prune(self, kind: str, team: str, *, now: int) -> None: ...  # removes expired entries
 
     def first_event(self) -> int:
-        """Events before this number may be gone: who has read less must start from the state."""
+        """Return the number before which events may be gone; readers of less must start anew."""
 
     def forget_events(self, *, upto: int, limit: int) -> int:
-        """Remove the next ones up to this number, but not those of tasks that have not ended.
+        """Remove the next events up to this number, but not those of tasks that have not ended.
 
-        How many numbers were looked at, at most `limit`; 0: it is done. The last event stays.
+        Return how many numbers were checked, at most `limit`; 0: it is done. The last event stays.
         """
 
     def forget_tasks(self, tasks: Sequence[Task]) -> list[str]:
-        """Remove ended tasks with their runs, messages, landings and events; which.
+        """Remove ended tasks with their runs, messages, landings and events; return their ids.
 
-        Those stay that changed since they were read, or that another task refers to.
+        It keeps those that have changed since they were read or that another task refers to.
         """
 
     def landing(self, landing_id: str) -> Landing: ...
@@ -288,18 +291,18 @@ class Store(Protocol):
         """In order of number."""
 
     def number_before(self, at: int) -> int:
-        """The number of an event after which all have this time or a later one; 0: of none.
+        """Return the number of an event after which all have this time or a later one; 0: none.
 
-        Found in a few steps, however many there are: numbers grow with time.
+        It takes a few steps, however many events there are, as their numbers grow with time.
         """
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
         """The time of the newest event about each of them, where there is one."""
 
     def limit(self, seconds: float) -> None:
-        """Raise `TooSlow` from what is read after these seconds, or is still going on then; 0: never."""
+        """Let reads raise `TooSlow` once these seconds have passed; 0: never."""
 
     def wait(self, timeout: float) -> None:
-        """Return as soon as something may have changed, or when the time is up."""
+        """Wait until something may have changed, for at most `timeout` seconds."""
 
     def close(self) -> None: ...

@@ -17,52 +17,51 @@ if TYPE_CHECKING:
 
 
 class ScreenState(StrEnum):
-    """What a screen shows, by rules that are data. One that no rule knows asserts nothing."""
+    """What a screen shows, as told by rules; unknown if no rule matches."""
 
     WORKING = "working"
     READY = "ready"  # it waits for a prompt
-    TYPING = "typing"  # there are words in its prompt box that were not sent
-    WANTS = "wants"  # a permission: keys would answer it
-    PANEL = "panel"  # a panel of the program's own is open, such as that of /help; Esc closes it
-    FIRST_START = "first-start"  # what it asks a person once: a theme, a login, trust in a folder
+    TYPING = "typing"  # its prompt box has unsent text
+    WANTS = "wants"  # it asks for a permission, which typed keys would answer
+    PANEL = "panel"  # the program shows a panel, such as that of /help; Esc closes it
+    FIRST_START = "first-start"  # it asks what it asks once: a theme, a login, trust in a folder
     UNKNOWN = "unknown"
 
 
 class Screen(NamedTuple):
-    """What a run's terminal shows now; `rule` is what its state was told by."""
+    """What a run's terminal shows; `rule`: the one that told its state."""
 
     text: str
     cursor: tuple[int, int] = (0, 0)  # column and line, from the upper left
     alive: bool = True
-    status: int | None = None  # how it ended; not known at once
+    status: int | None = None  # the program's exit status, which is not known at once
     state: ScreenState = ScreenState.UNKNOWN
     rule: str = ""
-    watchers: int = 0  # people who are attached
-    asks: str = ""  # what it asks a person's leave for, if that is what it shows
-    always: str = ""  # its answer to that for good, in its own words, if it offers one
+    watchers: int = 0  # how many people are attached
+    asks: str = ""  # what its dialog, if it shows one, asks for permission to do
+    always: str = ""  # the text of the dialog's option to allow that for good, if it has one
 
 
 class Terminal(Protocol):
-    """The terminals that coders run in. All raise `Unavailable` when the run has none now."""
+    """The terminals of runs. All methods raise `Unavailable` when the run has none now."""
 
     def screen(self, run_id: str, *, history: int = 0) -> Screen:
-        """The screen, with so many lines from before what is visible."""
+        """Return the screen, and `history` lines from above it."""
 
     def is_ready(self, run_id: str) -> bool:
-        """Whether one may paste: its screen shows that it waits for a prompt, and nobody types."""
+        """Whether text may be pasted: the program waits for a prompt, and nobody is typing."""
 
     def paste(self, run_id: str, text: str) -> None:
-        """Type this, byte for byte, and then Enter; nobody else's text comes in between.
+        """Type this text unchanged, then Enter, with no other text in between.
 
-        That it was taken is not proven by this. Raise `Refused`, having typed nothing, when its
-        program has ended (`exited`), shows a dialog, which the keys would answer
-        (`wants_permission`), or a screen that takes them (`panel`, `first-start`), or has
-        somebody's words in its prompt box (`typing`); `BadInput` when it is nothing that can be
-        typed.
+        This does not prove that the program accepted it. Raise `Refused`, having typed nothing,
+        when the program has ended (`exited`), shows a dialog that the keys would answer
+        (`wants_permission`) or a screen that takes them (`panel`, `first-start`), or has unsent
+        text in its prompt box (`typing`); `BadInput` when the text cannot be typed.
         """
 
     def press(self, run_id: str, key: str) -> None:
-        """One of `Enter`, `Escape`, `C-c`, `C-u` and `C-g`."""
+        """Press one of the keys `Enter`, `Escape`, `C-c`, `C-u` and `C-g`."""
 
     def permit(
         self,
@@ -73,12 +72,12 @@ class Terminal(Protocol):
         announced: bool = True,
         always: bool = False,
     ) -> str:
-        """Give or refuse the leave that its screen asks for; what was asked.
+        """Answer the permission dialog on the screen; return what it asked.
 
-        `announced`: its program has reported that it asks, so its dialog may be yet to be drawn.
-        `always`: give it as the dialog itself offers to, beyond this once. Raise `Refused`, having
-        typed nothing, when it asks for none (`no_dialog`), not for what is `expected`
-        (`asks_other`), or does not offer that (`no_always`).
+        `announced`: the program has reported the dialog, which may not be drawn yet. `always`:
+        choose the dialog's option to allow it for good. Raise `Refused`, having typed nothing,
+        when there is no dialog (`no_dialog`), it asks for something other than `expected`
+        (`asks_other`), or it has no such option (`no_always`).
         """
 
 
@@ -94,10 +93,10 @@ class Subject(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """`cpu` is in percent of one core, `memory` in bytes: of its whole process tree.
+    """What an agent is doing. `cpu`: percent of one core, `memory`: bytes, of its process tree.
 
-    `exit` is the status that its program ended with, `screen` what a rule reads from its screen,
-    `asks` what it asks a person's leave for, `always` its answer to that for good, if it has one.
+    `exit`: its program's exit status; `screen`: the state of its screen; `asks`: what it asks for
+    permission to do; `always`: its dialog's option to allow that for good, if it has one.
     """
 
     doing: str
@@ -111,7 +110,7 @@ class Sight(NamedTuple):
 
 
 class GateSeen(NamedTuple):
-    """How the gate of a run went, or goes. `output`: the end of what it printed."""
+    """The progress or result of a run's gate. `output`: the end of what it printed."""
 
     command: str
     ended: bool
@@ -121,7 +120,7 @@ class GateSeen(NamedTuple):
 
 
 class FileSeen(NamedTuple):
-    """A file about a task; `at`: when it was written. `text`: the end of it, if that was asked for."""
+    """A file about a task. `at`: when it was written; `text`: its end, if requested."""
 
     name: str
     size: int
@@ -130,7 +129,7 @@ class FileSeen(NamedTuple):
 
 
 class Agents(Protocol):
-    """The agents of this host, seen and answered from outside."""
+    """Observes the agents of this host and answers their dialogs."""
 
     @property
     def host(self) -> str:
@@ -141,16 +140,16 @@ class Agents(Protocol):
         """Whether other hosts use the same store."""
 
     def look(self, subjects: Iterable[Subject]) -> Mapping[str, Sight]:
-        """What each does, by its run."""
+        """Return what each is doing, by run."""
 
     def seen(self, runs: Sequence[tuple[Task, Run]]) -> Mapping[str, SeenRun]:
-        """What those of them in terminals of this host do and ask, by run; not what they use."""
+        """Return what those in terminals of this host do and ask, by run, without their usage."""
 
     def permit(self, run_id: str, *, yes: bool, expected: str = "", always: bool = False) -> str:
         """See `Terminal.permit`."""
 
     def listener(self, subject: Subject) -> Listener:
-        """A listener for the lines of the run's transcript."""
+        """Return a listener for the lines of the run's transcript."""
 
     def screen(self, run_id: str, *, history: int = 0, colours: bool = False) -> Screen:
         """See `Terminal.screen`; `colours`: with the escape sequences of colours in its text."""
@@ -159,34 +158,34 @@ class Agents(Protocol):
         """Press Escape in its terminal."""
 
     def attach_argv(self, run_id: str) -> list[str]:
-        """The command that attaches to its terminal, from one of this host."""
+        """Return the command that attaches to its terminal on this host."""
 
     def gate(self, run_id: str, *, tail: int) -> GateSeen | None:
-        """The gate of a run; None when none has begun on this host. `tail`: bytes of its output."""
+        """Return a run's gate, None if none began on this host. `tail`: bytes of its output."""
 
     def files(
         self, task_id: str, runs: Sequence[str], *, name: str = "", tail: int
     ) -> Sequence[FileSeen]:
-        """The files about a task and these runs on this host; `name`: only that one, with its end."""
+        """Return this host's files about a task and its runs; `name`: only one, with its end."""
 
     def forks(self, coder: str, project: str) -> bool:
         """Whether the coder can continue a copy of a conversation."""
 
     def session(self, subject: Subject) -> str:
-        """The coder's id of the conversation in its terminal; empty before the first turn."""
+        """Return the coder's session id in its terminal; empty before the first turn."""
 
 
 class SeatedAt(Protocol):
-    """A terminal at which somebody sits: on this host, or on another one."""
+    """An opened terminal of this or another host."""
 
     async def read(self) -> bytes:
-        """What it shows from now on; empty once it has ended."""
+        """Wait for output and return it; empty once the terminal has ended."""
 
     async def write(self, data: bytes) -> None:
-        """Type this."""
+        """Send this input to the terminal."""
 
     async def resize(self, size: tuple[int, int]) -> None:
         """Resize the terminal to so many rows and columns."""
 
     async def leave(self) -> None:
-        """The agent, and others who sit there, go on."""
+        """Detach; the agent and others at the terminal go on."""

@@ -1,4 +1,4 @@
-"""Another program's issues, which become tasks: beads."""
+"""Issues of another program, beads, that become tasks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Bead(NamedTuple):
 
 
 class Tracker(Protocol):
-    """The program `bd`. All raise `Unavailable` when it cannot be asked, or says no."""
+    """The program `bd`. All methods raise `Unavailable` when it cannot be run or refuses."""
 
     def ready(self, limit: int) -> Sequence[Bead]: ...
 
     def held(self) -> Sequence[Bead]:
-        """The beads in progress that are ours."""
+        """Return the beads in progress that this Fleet has claimed."""
 
     def claim(self, bead: str) -> bool:
-        """False: it was refused, most likely because somebody else has it."""
+        """Claim a bead; return False if that is refused, most likely as it is claimed already."""
 
     def tell(self, bead: str, act: str, text: str) -> None:
-        """`act`: comment, close, block, release or resume."""
+        """Update a bead. `act`: comment, close, block, release or resume."""
 
     def wanted(self, bead: str) -> Mapping[str, str]:
-        """Where it is to be done: cwd, project, and perhaps coder and model."""
+        """Return where to work on the bead: cwd, project, and perhaps coder and model."""

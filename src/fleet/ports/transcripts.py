@@ -34,43 +34,43 @@ class SaidLine(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A piece of what the agents of a task said."""
+    """A piece of a task's transcript."""
 
     task: str
     lines: tuple[SaidLine, ...]
 
 
 class SaidSearch(Protocol):
-    """Finds what agents said on this host by its words. It may find too much, so look again."""
+    """Full-text search in this host's transcripts. It may find too much: check the passages."""
 
     def find(self, query: SaidQuery) -> Iterable[Passage]:
         """Newest first."""
 
     def newest(self, task_id: str) -> Passage:
-        """What was said last and is not in the index yet."""
+        """Return the end of a task's transcript, which is not in the index yet."""
 
 
 class Transcripts(Protocol):
-    """All that coders said. Lines are read by (run, offset), whole lines only."""
+    """The transcripts of runs. Whole lines are read, by run and offset."""
 
     passages: SaidSearch
 
     def read(self, run_id: str, offset: int, *, limit: int = 1 << 20, final: bool = False) -> Chunk:
-        """Read at most about `limit` bytes. `final`: nothing more comes, so a last half line counts.
+        """Read about `limit` bytes. `final`: the run has ended, so include an incomplete last line.
 
-        A negative offset: from the first line that begins within so many bytes of the end. A line of
-        many megabytes may come in pieces.
+        With a negative offset, begin at the first line that starts within so many bytes of the
+        end. A line of many megabytes may be returned in pieces.
         """
 
     def count(self, run_id: str, *, final: bool = False) -> int:
-        """How many whole lines there are; `final`: a last half line counts, too."""
+        """Count the whole lines; with `final`, also an incomplete last one."""
 
     def lines(
         self, run_id: str, first: int, count: int, *, last: bool = False
     ) -> tuple[int, tuple[str, ...]]:
-        """Lines by number, from 0: the number of the first one, and the lines.
+        """Return lines by number, from 0: the number of the first one, and the lines.
 
-        Where they are megabytes, the first of them, or with `last` the last.
+        Of many megabytes only the first lines are returned or, with `last`, the last ones.
         """
 
     def stderr(self, run_id: str, *, tail: int = 4096) -> str: ...

@@ -15,14 +15,14 @@ Settings_co = TypeVar("Settings_co", covariant=True)
 
 
 class Gated(Protocol):
-    """The settings on runs or on landing that name the command that work must pass."""
+    """The settings, of runs or of landing, with the command that work must pass."""
 
     @property
     def gate(self) -> str: ...
 
 
 class Landed(Gated, Protocol):
-    """The settings on landing that a task falls back on."""
+    """The settings of landing, which apply where a task has none of its own."""
 
     @property
     def onto(self) -> str: ...
@@ -54,7 +54,7 @@ class Spending(Protocol):
 
 
 class Chosen(Protocol):
-    """The settings that a task falls back on, and that may hold it."""
+    """The settings that apply where a task has none, and those that may keep it from running."""
 
     @property
     def max_concurrent(self) -> int: ...
@@ -79,7 +79,7 @@ class Chosen(Protocol):
 
 
 class ShownSetting(NamedTuple):
-    """A setting as a person may see it: without secrets, a long value cut.
+    """A setting to show: without secrets, and with a long value cut.
 
     `origin`: its file and line, or what else sets it.
     """
@@ -90,7 +90,7 @@ class ShownSetting(NamedTuple):
 
 
 class World(Protocol[Settings_co]):
-    """What is declared for one project. Operations need `Chosen` of its settings, runs all."""
+    """What a project declares. Operations need the settings in `Chosen`, runs need all."""
 
     @property
     def settings(self) -> Settings_co: ...
@@ -100,7 +100,7 @@ class World(Protocol[Settings_co]):
 
     @property
     def withheld(self) -> frozenset[str]:
-        """Settings of the project that do not count, because its user has not trusted them."""
+        """The project's settings that have no effect, because the user has not trusted them."""
 
     def for_people(self) -> Sequence[ShownSetting]:
         """All settings, in the order of their reference page."""

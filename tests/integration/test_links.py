@@ -203,7 +203,7 @@ def test_an_error_there_is_the_error_here():
 def test_an_answer_that_is_none_is_that_machines_fault(answer):
     with pytest.raises(Unavailable, match="box-1 answered something") as failed:
         ask(Box(answer))
-    assert failed.value.fix == "Bring it this release: fleet host add box-1"
+    assert failed.value.fix == "Install this release there: fleet host add box-1"
 
 
 def test_a_machine_that_sends_without_end_fills_no_memory():

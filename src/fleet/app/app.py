@@ -76,9 +76,9 @@ class App:
     def another(self, *, listening: bool | None = None) -> App:
         """Return an app of the same home with its own connections, for another thread."""
         listening = self.listening if listening is None else listening
-        made = type(self)(self.cwd, self.env, self.config_file, self.flags, listening=listening)
-        made._shared_glance = self._shared_glance  # noqa: SLF001  # of this class
-        return made
+        app = type(self)(self.cwd, self.env, self.config_file, self.flags, listening=listening)
+        app._shared_glance = self._shared_glance  # noqa: SLF001  # of this class
+        return app
 
     @cached_property
     def home(self) -> Home:
@@ -171,8 +171,8 @@ class App:
         from fleet.adapters.isolation.bubblewrap import Bubblewrap
         from fleet.adapters.isolation.landlock import Landlock
 
-        made = {"bubblewrap": Bubblewrap, "landlock": Landlock}[name]
-        return made(self.home.path, secrets, self.env)
+        kind = {"bubblewrap": Bubblewrap, "landlock": Landlock}[name]
+        return kind(self.home.path, secrets, self.env)
 
     def _container(self, settings: WorkspaceSettings, secrets: Sequence[Path]) -> Isolation:
         from fleet.adapters.isolation.caps import ContainerLimits

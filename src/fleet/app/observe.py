@@ -127,8 +127,8 @@ class HostAgents:
         return task_files(self._app.home.task_dir(task_id), folders, name, tail)
 
     def forks(self, coder: str, project: str) -> bool:
-        made = self._app.coder(coder, project)
-        return isinstance(made, Forks) and made.forks
+        adapter = self._app.coder(coder, project)
+        return isinstance(adapter, Forks) and adapter.forks
 
     def session(self, subject: Subject) -> str:
         coder = self._app.coder(subject.coder, subject.project)

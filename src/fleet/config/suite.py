@@ -88,8 +88,8 @@ class _SuiteReader:
             names = f"has {' and '.join(checks)}" if checks else "has no check"
             self._wrong(root.line, "", f"{names}: one of {', '.join(CHECKS)} is needed.")
             return None
-        made = self._made(checks[0], self._text("prompt"))
-        return made if len(self._problems.all) == before else None
+        case = self._made(checks[0], self._text("prompt"))
+        return case if len(self._problems.all) == before else None
 
     def _made(self, kind: str, prompt: str) -> Case:
         items, tools = self._items(kind, prompt)

@@ -25,7 +25,7 @@ class Pulse(NamedTuple):
 class GatewayPulse(NamedTuple):
     """Whether the gateway and the relay behind it both answer; None: not known.
 
-    `age`: seconds since the younger of them was started; None: nobody started them here.
+    `age`: seconds since the younger of them was started; None: they were not started here.
     `shut`: by `serving_place`, why the relay sends no request to that model of a node now.
     """
 

@@ -186,9 +186,9 @@ def _requests(relay: Mapping[str, Mapping[str, Any]]) -> Iterable[Sample]:
 
 
 class EventWatch:
-    """A thread that sees every event, whoever wrote it: it counts them, and wakes the streams.
+    """A thread that reads all events of all processes, counts them, and wakes the streams.
 
-    `saw` is handed them as well.
+    `saw` is called with them, too.
     """
 
     def __init__(

@@ -91,19 +91,19 @@ class RunningServer:
         self._server.watch.heard()
 
     def run(self, say: Callable[[str], None], beside: Beside | None = None) -> None:
-        made = self._server
+        app = self._server
         settings = uvicorn.Config(
-            Observed(made.app(), made.meters, made.audit), log_level="error", access_log=False, server_header=False,
+            Observed(app.app(), app.meters, app.audit), log_level="error", access_log=False, server_header=False,
             proxy_headers=bool(self._proxies), forwarded_allow_ips=list(self._proxies),
             timeout_keep_alive=IDLE_SECONDS, timeout_graceful_shutdown=GRACE, ws_max_size=1 << 20,
-            http=wire(made.patience, self._door), backlog=self._backlog, ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
+            http=wire(app.patience, self._door), backlog=self._backlog, ws_ping_interval=self._ping, ws_ping_timeout=self._ping,
             ws_per_message_deflate=False,
             ws=websocket,  # type: ignore[arg-type]  # it is only ever called
         )  # fmt: skip
-        server = self._uvicorn = _Quiet(settings, made.let_go, self._socket, say)
+        server = self._uvicorn = _Quiet(settings, app.let_go, self._socket, say)
         self._uvicorn.should_exit = self._over
-        made.connections = lambda: len(server.server_state.connections)
-        made.readiness.supervised = beside is not None
+        app.connections = lambda: len(server.server_state.connections)
+        app.readiness.supervised = beside is not None
         url = f"http://{f'[{self._host}]' if ':' in self._host else self._host}:{self.port}"
         with self._socket as listening, noted(self._home, url):
             say(f"Serving on {url}. `fleet token create NAME` makes a token.")
@@ -161,9 +161,9 @@ class _Quiet(uvicorn.Server):
         for server in self.servers:
             server.close()
         config, loop = self.config, asyncio.get_running_loop()
-        given = {"server_state": self.server_state, "app_state": self.lifespan.state}
-        made = partial(cast("Any", config.http_protocol_class), config=config, **given)
-        self.servers = [await loop.create_server(made, sock=copy, backlog=config.backlog)]
+        shared = {"server_state": self.server_state, "app_state": self.lifespan.state}
+        protocol = partial(cast("Any", config.http_protocol_class), config=config, **shared)
+        self.servers = [await loop.create_server(protocol, sock=copy, backlog=config.backlog)]
         self._is_deaf = False
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -164,8 +164,8 @@ class Evals:
         return Evaluating(subjects, self.sandbox.execute, output=output)
 
     def keep(self, suite: str, seed: int, rows: Sequence[EvalResult]) -> tuple[Evaluation, Path]:
-        made = Evaluation(*_stamp(), SUITE, suite, seed, self.sandbox.isolation, tuple(rows))
-        return made, self.kept.add(made)
+        evaluation = Evaluation(*_stamp(), SUITE, suite, seed, self.sandbox.isolation, tuple(rows))
+        return evaluation, self.kept.add(evaluation)
 
 
 class Comparison:
@@ -203,7 +203,7 @@ class Comparison:
         """Store the results with the judge's opinions, which can take minutes."""
         rows = [step.row for step in evaluating.steps()]
         opinions = self._opinions(rows, evaluating.answers) if self._judge else []
-        made = Evaluation(
+        evaluation = Evaluation(
             *_stamp(),
             FRONTIER,
             "frontier",
@@ -214,7 +214,7 @@ class Comparison:
             tuple(opinions),
             agreement(opinions),
         )
-        return made, self._evals.kept.add(made)
+        return evaluation, self._evals.kept.add(evaluation)
 
     def _opinions(
         self, rows: Sequence[EvalResult], answers: dict[tuple[str, str], str]

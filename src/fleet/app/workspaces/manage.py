@@ -242,7 +242,7 @@ class Workspaces:
 
     def _removal(self, tasks: Sequence[Task], which: DeleteBranches) -> Callable[[], list[Cleared]]:
         """Return a function that removes workspaces without the store, so for any thread."""
-        made = {task.id: self._made(task) for task in tasks}
+        workspaces = {task.id: self._made(task) for task in tasks}
         by_project: dict[str, list[Task]] = {}
         for task in tasks:
             by_project.setdefault(task.project, []).append(task)
@@ -253,7 +253,7 @@ class Workspaces:
             except (FleetError, OSError) as error:
                 acts.append(partial(_all_failed, some, error))
             else:
-                acts.append(partial(_remove, checkout, some, made, which))
+                acts.append(partial(_remove, checkout, some, workspaces, which))
 
         def act() -> list[Cleared]:
             cleared = {done.task: done for act in acts for done in act()}
@@ -270,17 +270,17 @@ class Workspaces:
         """
         tasks = self._tasks()
         before = self._app.store.now() - int(days * DAY)
-        made = self._made_by(tasks)
-        left = {task.id: _left(task, made[task.id], before) for task in tasks}
-        mine = [task for task in tasks if left[task.id]]
+        workspaces = self._made_by(tasks)
+        left = {task.id: _left(task, workspaces[task.id], before) for task in tasks}
+        removable = [task for task in tasks if left[task.id]]
         if dry_run:
-            cleared = [Cleared(task.id, left[task.id]) for task in mine]
+            cleared = [Cleared(task.id, left[task.id]) for task in removable]
         else:
-            cleared = self._clear(mine, note or _no_note)
+            cleared = self._clear(removable, note or _no_note)
         young = [task for task in tasks if not left[task.id] and task.state in ENDED]
-        younger = sum(os.path.lexists(w.root) for task in young for w in made[task.id])
+        younger = sum(os.path.lexists(w.root) for task in young for w in workspaces[task.id])
         pooled = dict.fromkeys(self._trim_pools(tasks, before / SECOND, dry_run=dry_run))
-        owned = [workspace for each in made.values() for workspace in each]
+        owned = [workspace for each in workspaces.values() for workspace in each]
         orphans = dict.fromkeys(self._orphans(tasks, owned))  # projects may share a place
         return Tidied(tuple(cleared), tuple(orphans), dry_run, tuple(pooled), younger)
 
@@ -338,13 +338,13 @@ class Workspaces:
     def _orphans(self, tasks: list[Task], owned: list[Workspace]) -> Iterator[Orphan]:
         from fleet.supervisor.ahead import read_ahead
 
-        made = owned + [row.workspace for row in read_ahead(self._app.home.ahead).values()]
-        roots = {w.root for w in made}
+        known = owned + [row.workspace for row in read_ahead(self._app.home.ahead).values()]
+        roots = {w.root for w in known}
         for project in self._projects(tasks):
             with suppress(FleetError, OSError):
                 settings = self._app.worlds(project).settings.workspace
                 yield from _directories(Path(settings.root), roots)
-                yield from _branches(project, settings.branch_prefix, {w.branch for w in made})
+                yield from _branches(project, settings.branch_prefix, {w.branch for w in known})
 
     def _made(self, task: Task) -> list[Workspace]:
         return _made_in(self._runs(task))

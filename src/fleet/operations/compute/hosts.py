@@ -203,7 +203,7 @@ def examine(context: Context, request: ExamineHost) -> tuple[HostCheck, ...]:
     supervisor = _supervised_by(row)
     release = HostCheck("release", OK, f"Fleet {row.release or 'of an unknown release'}")
     if row.release not in {"", __version__}:
-        fix = f"Bring it this release: fleet host add {row.name}"
+        fix = f"Install this release there: fleet host add {row.name}"
         words = f"It runs Fleet {row.release}, and this is {__version__}."
         release = HostCheck("release", WARNING, words, fix)
     programs = [

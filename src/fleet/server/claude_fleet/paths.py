@@ -182,8 +182,8 @@ def _mails(call: SeedCall, *, unread: bool) -> ListMail:
 
 def _broadcast(call: SeedCall) -> Broadcast:
     body = call.as_(BroadcastBody)
-    mine = {call.actor.name, uid_of(call.actor.team, call.actor.name)}
-    sender = "" if body.from_ in mine else body.from_
+    own_names = {call.actor.name, uid_of(call.actor.team, call.actor.name)}
+    sender = "" if body.from_ in own_names else body.from_
     text = body.message or body.text
     if text is None:
         raise Refused("There is no message.", fix='Send {"message": "…"}.', code="no_message")

@@ -79,15 +79,15 @@ def _open(call: SeedCall) -> OpenChat:
     body = call.as_(ChatBody)
     if body.team_name and not (body.uid1 or body.uid2):
         return OpenChat(team=body.team_name)
-    mine = uid_of(call.actor.team, call.actor.name)
-    if mine not in {body.uid1, body.uid2}:
+    own_uid = uid_of(call.actor.team, call.actor.name)
+    if own_uid not in {body.uid1, body.uid2}:
         raise Forbidden(
             f"Neither uid1 nor uid2 is {call.actor.name}.",
             fix="Name yourself as one of them.",
             code="forged",
         )
-    other = body.uid2 if body.uid1 == mine else body.uid1
-    if other in {"", mine}:
+    other = body.uid2 if body.uid1 == own_uid else body.uid1
+    if other in {"", own_uid}:
         raise Mismatch("A chat needs two different members.", fix="Name two: uid1 and uid2.")
     return OpenChat((other,))
 

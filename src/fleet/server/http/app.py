@@ -179,8 +179,8 @@ class Server:
         self.folders.start()
         self.watch.start()
         self.dashboard.begin()
-        await asyncio.to_thread(self.revoked.begin, self.context)  # what comes after it, it sees
-        if not self.context.actor.run:  # nobody else is to have the name of who runs the server
+        await asyncio.to_thread(self.revoked.begin, self.context)  # later ones come as events
+        if not self.context.actor.run:  # reserve the name of the user who runs the server
             self.writer.do(self.context, BeSeen())
         try:
             yield
@@ -289,7 +289,7 @@ class Server:
         return await self.links.ask(host, operation, actor, request)
 
     async def _perform(self, operation: Operation, actor: Actor, request: Any, key: str) -> Any:
-        if not actor.remote:  # nobody who asks a server counts as the person at its machine
+        if not actor.remote:  # no caller of a server counts as the user at its machine
             actor = replace(actor, remote=True)
         context = self.context._replace(actor=actor)
         allow(actor, operation.permission)

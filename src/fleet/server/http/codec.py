@@ -118,8 +118,8 @@ def request_of(operation: Operation, fields: Mapping[str, Any]) -> Request[Any]:
     check_plain(fields)
     _check_known(operation.name, operation.request, fields)
     if special := _special_fields(operation.request):
-        given = {name: read(name, fields[name]) for name, read in special if name in fields}
-        fields = {**fields, **given}
+        decoded = {name: read(name, fields[name]) for name, read in special if name in fields}
+        fields = {**fields, **decoded}
     try:
         return msgspec.convert(fields, operation.request, strict=True)
     except msgspec.ValidationError as error:

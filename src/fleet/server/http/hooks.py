@@ -107,7 +107,8 @@ class ForgeHooks:
         try:
             payload = json.loads(body)
         except (ValueError, RecursionError):
-            raise BadInput("The body is not JSON.", fix="Choose application/json there.") from None
+            fix = "Choose application/json as the webhook's content type."
+            raise BadInput("The body is not JSON.", fix=fix) from None
         event = labelled(forge, payload)
         rules = self._rules
         if event is None or not check(
@@ -116,7 +117,7 @@ class ForgeHooks:
             return IGNORED
         if rules.kind_of(_host(event.url)) != forge:  # signed with the secret of another forge
             raise Forbidden(
-                f"That ticket is not one of {forge}.",
+                f"The event's ticket is not on a {forge} host.",
                 fix="Name its host in the setting forge.hosts, or have its own forge send events.",
                 code="other_forge",
             )

@@ -165,10 +165,10 @@ class View(NamedTuple):
         return message is None or may_read(message, self.reader, members=members)
 
     def said(self, some: Iterable[EventForms]) -> bytes:
-        mine = (heard for heard in some if self.hears(heard))
+        wanted = (heard for heard in some if self.hears(heard))
         if self.wrap is Wrap.FRAMES:
-            return b"".join(map(self.frame, mine))
-        return self.wrap(b"".join(heard.sse for heard in mine))
+            return b"".join(map(self.frame, wanted))
+        return self.wrap(b"".join(heard.sse for heard in wanted))
 
     def frame(self, heard: EventForms) -> bytes:
         return heard.full_frame if self.may_read(heard) else heard.frame

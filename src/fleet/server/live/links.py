@@ -1,9 +1,9 @@
 """`/ws/host`: the supervisors of other machines dial in, and answer for what is only there.
 
-Each has a token that is bound to the id of its host: it can be no other, and nobody else can be it.
+Each has a token that is bound to its host's id, so no machine can pass for another.
 
-An operation that finds its run on another host raises `elsewhere`; if that host has dialled in, it
-is asked the same, for the same actor. No worker needs an open port.
+An operation that finds its run on another host raises `elsewhere`. If that host is connected, the
+server passes the operation on to it, for the same actor. So no worker needs an open port.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Link:
             self._seats[number].show(b"")
             return
         if not isinstance(number, int) or done is None or done.done():
-            return  # nobody waits for it any more
+            return  # the caller no longer waits
         parts = self._parts.setdefault(number, [])
         parts.append(str(frame.get("part", "")))
         if sum(map(len, parts)) > LARGEST:
@@ -271,8 +271,10 @@ class Links:
     async def _watch(self, link: Link, token: str, grant: TokenGrant, send: Send) -> None:
         """End the link when its token expires or is revoked; renew the token before it expires."""
         while True:
-            made = grant.at / 1e6
-            if time.time() > made + (grant.until - made) / 2 and (new := await self._renew(grant)):
+            issued_at = grant.at / 1e6
+            if time.time() > issued_at + (grant.until - issued_at) / 2 and (
+                new := await self._renew(grant)
+            ):
                 await link.say({"type": "token", "token": new})
                 token = new
             await asyncio.sleep(CHECK_SECONDS)
@@ -300,8 +302,8 @@ def _answered(host: str, text: str, read: Callable[[Any], Any]) -> Any:
         refused = kind(str(error["message"]), fix=str(error["fix"]), code=str(error["code"]))
     except Exception:  # noqa: BLE001  # whatever is wrong with what another machine sends
         raise Unavailable(
-            f"{host} answered something that this server does not understand.",
-            fix=f"Bring it this release: fleet host add {host}",
+            f"{host} sent a reply that this server does not understand.",
+            fix=f"Install this release there: fleet host add {host}",
             code="host_unclear",
         ) from None
     raise refused

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fleet.server.writer import Writer
 
 TOKEN_TRUST_SECONDS = 1.0  # seconds for which an answer about a token is believed
-SEEN_NOTE_SECONDS = 60.0  # seconds between notes that somebody is still there
+SEEN_NOTE_SECONDS = 60.0  # seconds between two notes that a caller is active
 KNOWN = 10_000
 REVOCATION = EntryKind.REVOCATION
 

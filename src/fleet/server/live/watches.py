@@ -40,7 +40,7 @@ PROGRESS = 1.0  # seconds between looks at what changes without an event: tokens
 EVERY = 0.5  # seconds between looks at transcripts and screens
 MOST_ROWS = 200  # in one frame
 MOST_CHANGED = 2000  # tasks that changed at once; after more, every page loads all rows
-EACH = 8  # transcripts, and as many screens, that one socket watches
+EACH = 8  # transcripts that one socket can watch, and as many screens
 LINES = 500  # of a transcript, in one frame
 SECOND = 1_000_000
 TROUBLE = (FleetError, OSError, HTTPException)
@@ -145,7 +145,8 @@ class Watches:
 
     def _room(self, known: dict[str, Any], name: str) -> None:
         if name not in known and len(known) >= EACH:
-            raise Refused(f"A socket watches at most {EACH} of these.", fix="Unwatch one first.")
+            what = f"A socket can watch at most {EACH} transcripts and {EACH} screens."
+            raise Refused(what, fix="Unwatch one first.")
 
     def _saw(self, some: Sequence[EventForms]) -> None:
         if self._watchers:
@@ -213,12 +214,12 @@ class Watches:
             self._hand_out(frame, watchers)
 
     def _hand_out(self, frame: dict[str, Any], watchers: Iterable[Watcher]) -> None:
-        made = framed(encode(frame))
+        data = framed(encode(frame))
         for watcher in watchers:
             if watcher.full:
                 watcher.missed = True
             else:
-                watcher.reader.write(made)
+                watcher.reader.write(data)
 
     async def _note_progress(self) -> None:
         """Count a task as changed when its run has made progress since the last look."""

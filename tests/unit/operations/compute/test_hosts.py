@@ -170,7 +170,7 @@ def test_what_keeps_a_host_from_work_is_said_with_the_next_step(office):
     checks = office.call(ExamineHost("box"))
     assert [(each.check, each.state, each.fix) for each in checks] == [
         ("supervisor", "warning", "fleet host resume box-1"),
-        ("release", "warning", "Bring it this release: fleet host add box"),
+        ("release", "warning", "Install this release there: fleet host add box"),
         ("programs", "warning", "Install it on box-1, and restart its supervisor."),
         ("nodes", "warning", "fleet nodes"),
         ("projects", "warning", "On box-1, in /shop: fleet trust"),

@@ -495,7 +495,7 @@ class App:
         return HostForges(self.env, lambda: self.worlds("").settings.forge.hosts)
 
     def hook_secret(self, forge: str) -> str:
-        """What this forge signs its events with; empty: its events are not taken."""
+        """Return the secret that signs this forge's events; empty: its events are refused."""
         from fleet.adapters.nodes.key import key_of
 
         pairs = (pair.partition("=") for pair in self.loaded.settings.hooks.secrets)

@@ -93,7 +93,7 @@ def serving_pid(home: Path) -> int:
 
 
 def serving(home: Path) -> dict[str, Any]:
-    """What the running server wrote about itself; empty when none runs."""
+    """Return the running server's record of itself; empty when none runs."""
     try:
         record: dict[str, Any] = json.loads((home / SERVING).read_bytes())
         return record if is_alive(record["pid"], record["born"]) else {}

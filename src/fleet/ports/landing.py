@@ -17,7 +17,7 @@ JUNIT = ".fleet-junit.xml"  # in a gate's worktree: what `$FLEET_JUNIT_XML` name
 
 
 class Target(NamedTuple):
-    """Where a branch is."""
+    """The commit that a branch is at."""
 
     commit: str
 
@@ -129,7 +129,7 @@ class Branches(Protocol):
         """Make a commit, on no branch, with these files as they are in `source`."""
 
     def sides(self, before: str, tip: str, files: Sequence[str]) -> str:
-        """What the branch changed in these files since the work departed from it, as a diff."""
+        """Return the diff of what the branch changed in these files since the work left it."""
 
 
 class GateWorktrees(Protocol):
@@ -139,7 +139,7 @@ class GateWorktrees(Protocol):
         """The directory in which the gate `name` tests this commit, with the set-up done there."""
 
     def busy(self) -> Mapping[str, str]:
-        """By gate, the directory that was prepared for it last."""
+        """Return, by gate, the directory that was prepared for it last."""
 
     def report(self, name: str) -> str:
         """The JUnit XML that the gate wrote to `$FLEET_JUNIT_XML`; empty: none."""

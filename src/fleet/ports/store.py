@@ -285,10 +285,10 @@ class Store(Protocol):
         limit: int = 1000,
         newest: bool = False,
     ) -> list[Event]:
-        """In order of number; with `newest`, the last ones. `before`: those up to that one; 0: all."""
+        """Return events by number, with `newest` the last. `before`: up to that one; 0: all."""
 
     def events_of_kinds(self, kinds: Sequence[str], *, after: int, limit: int) -> list[Event]:
-        """In order of number."""
+        """Return the next events of these kinds, by number."""
 
     def number_before(self, at: int) -> int:
         """Return the number of an event after which all have this time or a later one; 0: none.
@@ -297,7 +297,7 @@ class Store(Protocol):
         """
 
     def changed_at(self, task_ids: Sequence[str]) -> dict[str, int]:
-        """The time of the newest event about each of them, where there is one."""
+        """Return the time of each task's newest event, if it has one."""
 
     def limit(self, seconds: float) -> None:
         """Let reads raise `TooSlow` once these seconds have passed; 0: never."""

@@ -1,4 +1,4 @@
-"""What git does with the worktree of a task, and what it replies."""
+"""The worktrees of tasks: their state, diffs, pushes and merges."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class WorktreeRow:
-    """`ahead` and `behind`: commits, against what its project has checked out.
+    """A task's worktree. `ahead` and `behind`: commits, compared with what its project has checked out.
 
-    `files` are the first of the `changes` that are not committed; `unpushed` commits are on no
-    remote that is known here.
+    `files`: the first of the `changes` uncommitted files; `unpushed`: commits that are on no
+    remote, as far as this clone knows.
     """
 
     task: str
@@ -44,7 +44,7 @@ class WorktreeRow:
 
 @dataclass(frozen=True, slots=True)
 class DiffRow:
-    """`text` is as git writes it; `cut`: it is only the beginning."""
+    """A diff as git writes it. `cut`: `text` is only its beginning."""
 
     task: str
     text: str
@@ -65,10 +65,10 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """`change`: added, modified, deleted, renamed or copied; `old_path`: the name that it had.
+    """A changed file. `change`: added, modified, deleted, renamed or copied.
 
-    `folded`: why a page should not open it by itself (lock file, generated, long).
-    `cut`: how many lines of its hunks were left out.
+    `old_path`: its path before; `folded`: why a page should not open it by itself (lock file,
+    generated, long); `cut`: how many lines of its hunks are left out.
     """
 
     path: str
@@ -84,9 +84,9 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class TaskDiff:
-    """`start` and `end`: the commits or trees that were compared.
+    """What a task changed. `start` and `end`: the commits or trees that were compared.
 
-    `total`: how many files changed; `files` are fewer when a reply has no room for all.
+    `total`: how many files changed; `files` has fewer when a reply has no room for all.
     """
 
     task: str
@@ -120,9 +120,9 @@ class CommitRow:
 
 @dataclass(frozen=True, slots=True)
 class PushRow:
-    """`nothing`: the remote had it all. `url` is that of the pull request.
+    """A push. `nothing`: the remote had all commits already. `url`: the pull request's.
 
-    `address`: where the remote is.
+    `address`: the remote's.
     """
 
     task: str
@@ -135,9 +135,9 @@ class PushRow:
 
 @dataclass(frozen=True, slots=True)
 class MergeRow:
-    """`onto` went from `before` to `commit`; `nothing`: it had it all.
+    """A merge, which moved `onto` from `before` to `commit`; `nothing`: it had all commits.
 
-    `checkout`: the directory whose files followed, if `onto` is checked out in one.
+    `checkout`: the directory whose files were updated, if one has `onto` checked out.
     """
 
     task: str
@@ -162,9 +162,9 @@ class Ahead(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """Work of a task that has not landed on `onto` yet. `brings`: the tasks whose work it contains.
+    """Work of a task that has not landed on `onto`. `brings`: the tasks whose work it contains.
 
-    `brought`: the branches and commits of those that it waited for.
+    `brought`: the branches and commits of the tasks that it waited for.
     """
 
     task: str
@@ -192,36 +192,36 @@ class Outlook(NamedTuple):
 
 
 class Worktrees(Protocol):
-    """What git does with the worktrees of this host; refused when the task has none here."""
+    """The worktrees of this host. Methods raise `Refused` when the task has none here."""
 
     def ahead(self, project: str, branches: Sequence[str]) -> list[Ahead]:
-        """The branches that have not landed. Empty where there is no repository."""
+        """Return the branches that have not landed; none where there is no repository."""
 
     def outlook(self, repository: str, works: Sequence[Finished]) -> dict[str, Outlook | None]:
-        """The outlook by task, without those that have landed. None: its branch does not exist any more.
+        """Return the outlook by task, without those that have landed; None: its branch is gone.
 
         Raise `Unavailable` where the repository is not here.
         """
 
     def gate_result(self, task: Task, tree: str) -> str:
-        """The id of what the task's gate said of this tree; empty: it has no gate."""
+        """Return the id of the result of the task's gate for this tree; empty: it has no gate."""
 
     def status(self, task: Task) -> WorktreeRow: ...
 
     def work(self, task: Task) -> tuple[str, bool]:
-        """A commit with all of its work, and whether some of that was not committed.
+        """Return a commit with all of the task's work, and whether some of it was uncommitted.
 
         The worktree, its index and its branch stay as they are.
         """
 
     def diff(self, task: Task, *, stat: bool) -> str:
-        """What it has changed since it started, as git writes it."""
+        """Return the diff of what the task has changed since it started."""
 
     def changes(self, task: Task, wish: DiffWish) -> TaskDiff:
-        """What it has changed, in parts; as much as a reply has room for."""
+        """Return what the task has changed, in parts, as far as a reply has room."""
 
     def count_lines(self, task: Task, path: str) -> int | None:
-        """The lines of a file in the task's work; None: there is no such file, or it is not text."""
+        """Count the lines of a file in the task's work; None: it does not exist or is not text."""
 
     def commit(self, task: Task, message: str) -> CommitRow: ...
 
@@ -231,7 +231,10 @@ class Worktrees(Protocol):
         """The task's repository, and the branch that the repository has checked out."""
 
     def repository_of(self, task: Task) -> str:
-        """The repository of this host that has its work, brought from another host if need be; or empty."""
+        """Return this host's repository with the task's work, if need be fetched from another host.
+
+        Empty when there is none.
+        """
 
     def check_branch(self, repository: str, branch: str) -> None:
         """Raise `NotFound` when the repository has no such branch, `Unavailable` when it is not here."""
@@ -252,15 +255,16 @@ class Worktrees(Protocol):
         """Where the remotes of this host's repositories are."""
 
     def remote_has(self, repository: str, remote: str, branch: str, commit: str) -> bool:
-        """Whether this branch of the remote has the commit; it is asked now."""
+        """Ask the remote whether this branch has the commit."""
 
     def revert(self, repository: str, onto: str, span: tuple[str, str], message: str) -> str:
-        """A commit on `onto` without what came from one commit to the other; empty: it conflicts.
+        """Make a commit on `onto` that reverts the changes of `span`; empty: it conflicts.
 
-        It is on no branch yet, and is kept until it has landed. Raise `Unavailable` elsewhere.
+        It is on no branch yet, and is kept until it has landed. Raise `Unavailable` when the
+        repository is not on this host.
         """
 
     def merge(self, task: Task, onto: str, *, tested: bool) -> MergeRow:
-        """`tested`: raise `Refused` when the gate has not passed what would come of it."""
+        """Merge the task's work; `tested`: raise `Refused` unless its gate passed the result."""
 
     def propose(self, task: Task, title: str, body: str, base: str) -> PushRow: ...

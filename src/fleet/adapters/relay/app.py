@@ -206,7 +206,7 @@ def _parsed(
     headers: Mapping[str, str],
     agent: str,
 ) -> ModelRequest | None:
-    """None when it is not a JSON object."""
+    """Parse the request of a client; None when its body is not a JSON object."""
     try:
         body = decode(raw) if raw else {}
     except (ValueError, RecursionError):  # the second: thousands of nested brackets

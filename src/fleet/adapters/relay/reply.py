@@ -109,7 +109,7 @@ class RelayReply:
         after: float = 0.0,
         code: str = "",
     ) -> web.StreamResponse:
-        """With an error in this wire's format."""
+        """Reply with an error in the request's wire format."""
         if after > 0:
             headers = headers | {"retry-after": str(max(1, math.ceil(after)))}
         body = json.dumps(self._model_request.wire.error(message, status, code)).encode()

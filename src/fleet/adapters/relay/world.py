@@ -223,7 +223,7 @@ class Rooms:
 
 
 def at_work(nodes: Iterable[NodeState]) -> dict[str, int]:
-    """By agent, the requests that nodes work on."""
+    """Count, by agent, the requests that nodes are working on."""
     counts: dict[str, int] = {}
     for node in nodes:
         for work in node.work:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SettingFiles(NamedTuple):
-    """Where a command runs."""
+    """The files of settings that a command edits, by where it runs."""
 
     cwd: Path
     home: Path
@@ -121,7 +121,7 @@ def _refuse_fresh(before: Problems, after: Problems) -> None:
 
 
 def _without_later_layers(context: SettingFiles, layer: str) -> SettingFiles:
-    """Where nothing hides a value of this layer: outside any project, without our variables."""
+    """Return the context without what hides this layer: variables and, for a user's, a project."""
     ours = ("FLEET_", *ALIASES)
     env = {name: value for name, value in context.env.items() if not name.startswith(ours)}
     cwd = FilePath("/") if layer == table.USER else context.cwd
@@ -139,7 +139,7 @@ def rewritten(text: str, changes: Sequence[Change], *, name: str = "the file") -
 
 
 def stated_in(file: Path, setting: str) -> tuple[Any, ...]:
-    """What the file says about it, alone in a tuple; an empty one: nothing."""
+    """Return the value in the file as a 1-tuple; empty: the file does not set it."""
     key, path = resolve(setting)
     return stated(_text(file), _written(Change(key, path, UNSET)), name=file.name)
 

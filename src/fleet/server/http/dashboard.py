@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 FILES = Path(fleet.__file__).parent / "web"
 SHELL = "index.html"
-HASH, NONCE = "{hash}", "{nonce}"  # what the shell has in their place
-STYLE, HINTS = "{style}", "{hints}"  # the same
+HASH, NONCE = "{hash}", "{nonce}"  # placeholders in the shell
+STYLE, HINTS = "{style}", "{hints}"  # more of them
 SCREEN = re.compile(r"at: /\^\\/(\w*).*\./screens/(\w+)\.js")  # a row of web/router.js
 FIRST = ("css/tokens.css", "css/shell.css")  # in the shell: it is painted before anything else came
 STYLES = ("css/base.css", "css/parts.css", "css/screens.css", "css/task.css", "css/figures.css")
@@ -88,12 +88,12 @@ def _page_file(suffix: str, body: bytes) -> PageFile:
 
 @cache
 def screens() -> dict[str, str]:
-    """By the first word of their address: the module that shows each."""
+    """Return the screens' modules, by the first word of their addresses."""
     return dict(SCREEN.findall((FILES / "router.js").read_text("utf-8")))
 
 
 def modules_at(files: PageFiles, path: str) -> tuple[str, ...]:
-    """What the page loads first at this address: its script, the screen, and the part of it."""
+    """Return the modules that the page needs first at this address."""
     first, _, rest = path[1:].partition("/")
     names = ("app.js", f"screens/{screens().get(first)}.js", f"screens/{rest.partition('/')[2]}.js")
     return tuple(name for name in names if name in files.by_name)
@@ -144,7 +144,7 @@ class Dashboard:
         return await self._reading
 
     async def shell(self, request: Request) -> Response:
-        """The same for each screen: its script reads the address."""
+        """Reply with the shell, whose script reads the address to choose the screen."""
         files = await self._files()
         modules = modules_at(files, request.scope["path"])
         if modules not in self._shells:

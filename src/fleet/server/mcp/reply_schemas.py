@@ -36,7 +36,7 @@ def output_schema(tool: Tool) -> dict[str, Any]:
 
 
 class _Schemas(NamedTuple):
-    """By operation, and the records in them by name."""
+    """The schemas of replies by operation, and of the records in them by name."""
 
     replies: dict[str, Any]
     records: dict[str, Any]

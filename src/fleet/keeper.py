@@ -10,7 +10,7 @@ Its folder is all it knows (format 1):
     keeper.lock   held while the keeper lives; the kernel releases it, so it is always true
     input         numbered records, appended by others: text for the coder, or a request to stop it
     input.pos     the number of the last record that the keeper carried out
-    transcript    the coder's standard output, which it writes itself
+    transcript the coder's standard output, which it writes itself
     stderr        its standard error, likewise
     lease         seconds since boot at which to end unless renewed; absent: no lease
     exit.json     how the coder ended, written last
@@ -46,7 +46,7 @@ RESERVE = 4096  # bytes set aside for exit.json, so that a full disk cannot swal
 LOOK = 1.0  # seconds between looks when nothing wakes us
 HANGUP_GRACE = 5.0  # seconds for a coder whose terminal is gone
 TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
-FORSAKEN = 60.0  # seconds without our folder, through which alone we can be reached
+FORSAKEN = 60.0  # seconds without our folder, the only way to reach us, after which we stop
 
 
 class Keeper:
@@ -146,7 +146,9 @@ class Keeper:
             os.chdir(self.launch["cwd"])
             before = self.launch.get("before", [])
             argv, env = [*before, *self.launch["argv"]], self._environment()
-            if before:  # it waits for the coder, whose signals are not for it
+            if (
+                before
+            ):  # the isolating program waits for the coder and must survive the coder's signals
                 for number in (signal.SIGTERM, signal.SIGHUP, *TYPED):
                     signal.signal(number, signal.SIG_IGN)
             os.environ["PATH"] = env.get("PATH", os.defpath)
@@ -162,7 +164,7 @@ class Keeper:
             os._exit(127 if missing else 126)
 
     def _read_env(self) -> dict[str, str]:
-        """An order of an older version has it in `launch.json`."""
+        """Return the coder's environment; older versions of Fleet wrote it into `launch.json`."""
         try:
             env: dict[str, str] = loads(self._read("env"))
         except FileNotFoundError:
@@ -244,7 +246,7 @@ class Keeper:
         self.kill_at = min(self.kill_at or 1e18, time.monotonic() + grace)
 
     def hang_up(self) -> None:
-        """Our terminal is gone. The kernel signals only the session's leader, us: we pass it on."""
+        """Our terminal is gone. The kernel sends SIGHUP only to the session's leader, us: pass it on."""
         if not self.kill_at:
             self._signal_group(signal.SIGHUP)
             self._signal_group(signal.SIGCONT)
@@ -299,7 +301,7 @@ class Keeper:
                 self.status = os.waitstatus_to_exitcode(status)
 
     def _resume(self, pid: int) -> None:
-        """Continue a stopped coder: there is no shell here that could."""
+        """Continue a stopped coder: its terminal has no shell in which a person could type `fg`."""
         if pid == self.child:
             time.sleep(0.05)  # one that stops again and again must not keep us busy
             with suppress(OSError):

@@ -64,7 +64,7 @@ def _write_temporary(
 
 
 def _write_new(path: str, data: bytes, mode: int, *, exact: bool, durable: bool) -> None:
-    """Without a file object, which asks the system three things more: every task has files."""
+    """Write without a file object, which makes three more system calls for each file."""
     fd = _make(path, mode)
     try:
         written = os.write(fd, data)
@@ -79,11 +79,11 @@ def _write_new(path: str, data: bytes, mode: int, *, exact: bool, durable: bool)
 
 
 def _make(path: str, mode: int) -> int:
-    """A new file, never one that a link leads to: an agent may write in the folder."""
+    """Make a new file and never follow a link: an agent may write in the folder."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         return os.open(path, flags, mode)
-    except FileExistsError:  # of a process that was killed, or a trap
+    except FileExistsError:  # left by a process that was killed, or planted by an agent
         os.unlink(path)
         return os.open(path, flags, mode)
 
@@ -91,7 +91,7 @@ def _make(path: str, mode: int) -> int:
 def make_folder(path: Path | str, files: Mapping[str, str]) -> bool:
     """Make this folder with these files, whole, unless it exists. Return whether we made it.
 
-    It does not outlive a power cut.
+    It may not survive a power cut.
     """
     parent, name = os.path.split(path)
     temporary = os.path.join(parent, f".{name}.{os.getpid()}-{_thread.get_ident():x}")
@@ -116,7 +116,7 @@ def make_folder(path: Path | str, files: Mapping[str, str]) -> bool:
 
 
 def read_regular(path: Path | str, *, most: int = 64 << 20) -> bytes:
-    """Refuse all but regular files: an agent may have put a link or a FIFO there."""
+    """Read a regular file. Raise `OSError` for anything else: an agent may have put a FIFO there."""
     fd = os.open(path, PLAINLY)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -125,9 +125,9 @@ def read_regular(path: Path | str, *, most: int = 64 << 20) -> bytes:
 
 
 def open_regular(path: Path | str) -> BufferedReader:
-    """Open for reading where an agent may write; raise as for a missing file unless it is a regular one.
+    """Open a regular file where an agent may write. Raise `FileNotFoundError` for anything else.
 
-    A link could lead to what the agent itself cannot read, and a FIFO would block us.
+    A link could lead to a file that the agent itself cannot read, and a FIFO would block us.
     """
     try:
         fd = os.open(path, PLAINLY)

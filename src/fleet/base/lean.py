@@ -1,7 +1,7 @@
-"""What a keeper needs of `json`, `signal` and `contextlib`, without loading them.
+"""The parts of `json`, `signal` and `contextlib` that a keeper needs, without loading them.
 
-Those modules would take half of its start-up time and memory. We use their C parts directly; where
-a Python lacks those, the modules themselves.
+Those modules would take half of its start-up time and memory. We use their C parts directly, or
+the modules themselves on a Python without those parts.
 """
 
 from __future__ import annotations

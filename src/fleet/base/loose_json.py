@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Json = dict[str, Any]
-LARGEST_NUMBER = 1 << 60  # no program counts that far; NaN and infinity are not below it either
+LARGEST_NUMBER = 1 << 60  # larger numbers, NaN and infinity count as 0
 
 
 def mapping(value: object) -> Json:

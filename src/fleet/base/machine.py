@@ -23,8 +23,8 @@ DARWIN = sys.platform == "darwin"
 SYSTEM = "macos" if DARWIN else sys.platform
 MARK = "FLEET_RUN_MARK"  # in the environment of everything a run starts: random, never reused
 _MAX_PID = 99_999 if DARWIN else 4_194_304
-MOST_FILES = 65_536  # some programs, which inherit it, close every number up to their limit
-SPARE_FILES = 16  # with fewer left, what opens several at once may fail
+MOST_FILES = 65_536  # not more: some programs inherit the limit and close every number up to it
+SPARE_FILES = 16  # with fewer left, SQLite, which opens several files at once, may fail
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
 
@@ -45,7 +45,7 @@ def raise_file_limit() -> int:
 
 
 def is_out_of_files(error: BaseException | None) -> bool:
-    """Whether this, or what caused it, is that no more files can be opened now."""
+    """Whether this error, or one that caused it, is that too many files are open."""
     seen: set[int] = set()  # an error that is raised again may be its own cause
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -94,7 +94,7 @@ def machine_id() -> str:
 
 
 def is_another_boot(recorded: str) -> bool:
-    """Whether `recorded` is provably of an earlier boot; an unknown boot proves nothing."""
+    """Whether `recorded` is the id of another boot; False when either id is unknown."""
     current = boot_id()
     return bool(recorded and current) and recorded != current
 
@@ -133,12 +133,12 @@ def session_of(pid: int) -> int:
 
 
 def in_session(session: int) -> set[int]:
-    """Every process of this session. Only its living leader can rely on the result."""
+    """Every process of this session. Only its living leader can rely on it: the id may be reused."""
     return {pid for pid in _pids() if session_of(pid) == session and not is_zombie(pid)}
 
 
 def marked(mark: str) -> set[int]:
-    """Every process whose environment has this mark, also after its session's leader died."""
+    """Every process whose environment has this mark, even if the leader of its session is dead."""
     if not mark:
         return set()
     if has_proc():
@@ -160,7 +160,7 @@ def children(parent: int) -> set[int]:
 
 
 def _environment(pid: int) -> bytes:
-    """The environment that a process started with; empty when it has ended or is another user's."""
+    """The environment that a process started with; empty if it ended or belongs to another user."""
     try:
         with open(f"{PROC}/{pid}/environ", "rb") as file:
             return b"\0" + file.read() + b"\0"
@@ -204,7 +204,7 @@ def _parent(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields after its name: state, parent, group, session, and so on."""
+    """The fields of /proc/PID/stat after the program's name: state, parent, group, session, …"""
     with suppress(OSError), open(f"{PROC}/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
     return []
@@ -213,7 +213,7 @@ def _stat(pid: int) -> list[bytes]:
 def send_signal(
     pid: int, number: int, *, mark: str = "", session: int = 0, parent: int = 0
 ) -> None:
-    """Send it only if the process still has this mark, session or parent."""
+    """Send a signal only if the process still has this mark, session or parent."""
 
     def is_ours() -> bool:
         ours = bool(session) and session_of(pid) == session
@@ -236,7 +236,7 @@ def kill_marked(mark: str) -> set[int]:
 
 
 def send_signal_if(pid: int, number: int, is_ours: Callable[[], bool]) -> None:
-    """Where there is a pidfd, `is_ours` is about the very process that gets the signal."""
+    """Send the signal if `is_ours()`. A pidfd, where there is one, pins the process in between."""
     with suppress(ProcessLookupError, PermissionError):
         fd = os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
         try:

@@ -1,7 +1,7 @@
-"""Types whose values look different outside: in replies of the server, and in its clients.
+"""Types of fields that are encoded differently in replies of the server and in its clients.
 
 Inside, a time is whole microseconds since 1970 UTC, and JSON that we only pass on is text. Outside, a
-time is RFC 3339 text and such JSON is the object itself. A record's field says so by its type.
+time is RFC 3339 text, and such JSON is the object itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`setup.now` in a task's folder: the set-up command that runs; it is gone when none does."""
+"""`setup.now` in a task's folder contains the set-up command that runs now, if any."""
 
 from __future__ import annotations
 

@@ -29,15 +29,18 @@ if TYPE_CHECKING:
     from fleet.ports import Job, Site
     from fleet.supervisor.parts import Parts, ThisSupervisor
 
-MOST_PREPARED = 4  # workspaces that are ready before their slot is
+MOST_PREPARED = 4  # workspaces that are made ahead at the same time
 
 
 @dataclass(slots=True)
 class Prepared:
-    """`merges`: the commits of the tasks that it starts from. `job`: makes or removes it now."""
+    """A workspace made ahead.
+
+    `merges`: the branches and commits to merge into it. `job`: the last job that made or removed it.
+    """
 
     project: str
-    cwd: str  # in its repository
+    cwd: str  # a directory in the repository of the workspace
     workspace: Workspace
     merges: list[list[str]] = field(default_factory=list)
     job: Job | None = None
@@ -49,30 +52,32 @@ class Prepared:
 
     @property
     def failed(self) -> bool:
-        """Then nothing is there: whoever makes a workspace in vain removes it."""
+        """Whether making it failed; the checkout has then removed what it had made."""
         if self.job is None or self.leaving:
             return False
         try:
             self.job.result()
         except (FleetError, OSError):
-            return True  # its run will meet the same, and report it
+            return True  # the task's run will fail the same way, and report it
         return False
 
 
 class WorkspacesAhead:
-    """Without a file in `parts.ahead` nothing is made ahead.
+    """Make workspaces ahead, unless `parts.ahead` is None or other hosts share the store.
 
-    Nor where other hosts take from the same queue: each would make the workspace of a task that only
-    one of them gets, and two that share a clone would be in each other's way.
+    On a shared store each host would make a workspace for a task that only one of them gets, and two
+    hosts that share a clone would disturb each other.
     """
 
     def __init__(self, parts: Parts, here: ThisSupervisor) -> None:
         self._parts, self._here = parts, here
-        self._rows = read_ahead(parts.ahead) if parts.ahead else {}  # of the supervisor before us
+        self._rows = (
+            read_ahead(parts.ahead) if parts.ahead else {}
+        )  # by task; from the last supervisor
         self._vain: set[str] = set()  # tasks whose workspace could not be made ahead
 
     def prepare(self, asks: Iterable[ReadyTask]) -> None:
-        """Make the workspaces of these tasks, which wait for nothing but a slot; end those of others."""
+        """Begin the workspaces of these tasks, which wait only for a slot; remove stale workspaces."""
         if self._parts.ahead is None:
             return
         self._look_again()
@@ -85,9 +90,9 @@ class WorkspacesAhead:
                 self._begin(ask)
 
     def admits(self, ask: ReadyTask) -> bool:
-        """Whether its run may be claimed now: nothing is being made or removed for it.
+        """Whether the task may be claimed now: its workspace is not being made or removed.
 
-        A workspace that starts from an old commit is removed first; the run makes its own.
+        If the workspace starts from outdated commits, begin to remove it and return False.
         """
         row = self._rows.get(ask.task.id)
         if row is None:
@@ -107,13 +112,13 @@ class WorkspacesAhead:
         return row.workspace if row and row.job and not row.busy and not row.leaving else None
 
     def hand_over(self, task: str) -> bool:
-        """Hand the workspace over to its run, which was claimed; return whether it is ready."""
+        """Give the workspace to the task's run, which was claimed; return whether it is ready."""
         workspace = self.workspace_of(task)
         self.forget(task)
         return workspace is not None and Path(workspace.path).is_dir()
 
     def forget(self, task: str) -> None:
-        """Forget a workspace that its run has now, or that is gone."""
+        """Drop the record of a workspace that belongs to a run now, or is gone."""
         if self._rows.pop(task, None) is not None:
             self._write()
 
@@ -141,7 +146,7 @@ class WorkspacesAhead:
         row.job = self._parts.jobs.begin(partial(checkout.prepare, workspace, site))
 
     def _is_current(self, row: Prepared, ask: ReadyTask) -> bool:
-        """Whether a workspace that were made now would start from the same commits."""
+        """Whether a workspace made now would start from the same commits."""
         try:
             site = self._site(ask)
             planned = self._parts.checkout(row.project).plan(site)
@@ -155,7 +160,7 @@ class WorkspacesAhead:
         return same and row.merges == _merges(site)
 
     def _look_again(self) -> None:
-        """Remove what is ready for a task that is cancelled, done, or has a run without it."""
+        """Remove the workspaces of tasks that no longer wait for their first run."""
         tasks = self._parts.store.tasks_by_id(sorted(self._rows)) if self._rows else {}
         for name, row in list(self._rows.items()):
             if row.busy:
@@ -172,7 +177,7 @@ class WorkspacesAhead:
         return task is not None and task.state is TaskState.OPEN and not task.tally.runs
 
     def _has_run_in(self, name: str, workspace: Workspace, task: Task | None) -> bool:
-        """Whether the supervisor died after the claim, before it struck out the record."""
+        """Whether a run has this workspace: the supervisor died between the claim and `forget`."""
         if task is None or not task.tally.runs:
             return False
         return any(run.workspace == workspace for run in self._parts.store.runs(name))
@@ -199,7 +204,7 @@ class WorkspacesAhead:
 
 
 def read_ahead(file: Path) -> dict[str, Prepared]:
-    """By task. Whoever wrote them may have died while it made them."""
+    """Return the recorded workspaces by task; the last supervisor may have died while making them."""
     try:
         rows = json.loads(file.read_text("utf-8"))
         return {
@@ -207,7 +212,7 @@ def read_ahead(file: Path) -> dict[str, Prepared]:
             for task, row in rows.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}  # there is none, or it is not ours
+        return {}  # no such file, or not one that Fleet wrote
 
 
 def _merges(site: Site) -> list[list[str]]:

@@ -1,7 +1,7 @@
-"""The lease of a host in a shared store while no supervisor there renews it.
+"""Change the lease of a host in a shared store while no supervisor there renews it.
 
-A keeper must end its coder before another host may start the task. So the host's row is written
-first when the lease grows, and the keepers' files first when it shrinks.
+A keeper must end its coder before another host may start the task. So a longer lease is written
+to the host's row before the keepers' files, and a shorter one to the keepers' files first.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def extend(store: Store, launcher: Launcher, clock: Clock, host: str, lease: int = AWAY) -> None:
-    """Call it when the supervisor ends and agents go on. The host's row then has no holder.
+    """Let this host's agents work on when its supervisor ends: its row then has no holder.
 
-    `lease` is at least what it was: a day when a person ended it, who wants the agents to go on.
-    A machine that is shut down ends them, and others must not wait for it.
+    `lease` must not be shorter than before. It is a day when a person stops the supervisor; when the
+    machine shuts down, its agents end too, and other hosts must not wait that long.
     """
     row = store.hosts().get(host)
     if row is None:
@@ -37,7 +37,7 @@ def extend(store: Store, launcher: Launcher, clock: Clock, host: str, lease: int
 
 
 def shorten(store: Store, launcher: Launcher, clock: Clock, host: str, lease: int) -> None:
-    """Call it before a supervisor starts, which renews the lease itself."""
+    """Call this before a supervisor starts, which then renews the lease itself."""
     runs = store.live_runs(host=host)
     if runs:
         until = clock.since_boot() + lease - margin(lease)

@@ -17,25 +17,27 @@ if TYPE_CHECKING:
     from fleet.ports import Store, TaskFiles
     from fleet.supervisor.supervisor import Supervisor
 
-BUSY, IDLE = 0.1, 1.0  # seconds between looks at transcripts; a commit wakes us at once
-SOON = 0.005  # likewise, for a keeper that is about to start
-REST_SECONDS = 20.0  # between two whole rounds on a shared store in which nothing happens
+BUSY, IDLE = 0.1, 1.0  # seconds between rounds with and without runs; a commit wakes us at once
+SOON = 0.005  # likewise, while a keeper is about to start
+REST_SECONDS = 20.0  # between two whole rounds while nothing happens on a shared store
 BATCH = 1000
-ROUND = 0.5  # seconds for telling events, each of which may write files, before the next step
-CROWD = 20  # events that are read at once in a crowd
-SLICE = 0.002  # seconds for events in one round, while a server in this process is asked a lot
-REST = 0.02  # seconds between rounds then: requests go first
-SHARE = 4  # times as long as the round took, if that is longer: thousands of tasks may be looked at
+ROUND = 0.5  # seconds a round may spend on reporting events, each of which may write files
+# While the server in this process has many requests, which go first:
+CROWD = 20  # events that are read at once
+SLICE = 0.002  # seconds a round may spend on reporting events
+REST = 0.02  # seconds between rounds
+SHARE = 4  # or so many times as long as the last round took: it may look at thousands of tasks
 BUGS = 5  # in a row, after which the process ends, so that a fresh one can be started
 
 
 @dataclass(slots=True)
 class LoopHooks:
-    """What the loop calls besides `step`. A hook that fails is reported and holds up no other.
+    """What the loop calls besides `step`. If a hook fails, that is reported, and the others are called.
 
-    `also` is called after every step, `on_news` only when something happened, something here is under
-    way, or it has not been called for a while: it asks the store. `complaints` are by project. `over` gets the text of a
-    warning that no longer holds, `left` by task why the loop ends without waiting for it.
+    `tell` gets each event. `also` is called after every step. `on_news` reads the store, so it is
+    called only in whole rounds (see `Rounds`). `complaints` returns errors in settings, by project.
+    `over` gets the text of a warning that no longer holds; `left` gets, by task, why the loop ends
+    without waiting for it.
     """
 
     tell: Callable[[Event], None]
@@ -67,7 +69,7 @@ class LoopHooks:
     def say(self, topic: str, text: str, public: str = "") -> None:
         """Report the text once, until it changes. An empty text ends the warning.
 
-        `public` is what the log says of it, which every team can read.
+        `public` is written to the log instead, which every team can read.
         """
         if self._warned.get(topic) == text:
             return
@@ -88,7 +90,7 @@ class LoopHooks:
             fact = Event(Kind.SUPERVISOR_WARNED, "", SUPERVISOR, at, data={"text": text})
             try:
                 self.files.note(fact)
-            except Exception as error:  # noqa: BLE001  # likely what the warning is about
+            except Exception as error:  # noqa: BLE001  # the full disk, say, that the warning is about
                 self.warn(f"files: {_message_of(error)}")
 
     def forget(self, topic: str) -> bool:
@@ -98,7 +100,7 @@ class LoopHooks:
         return bool(text)
 
     def settings(self) -> None:
-        """Report that a settings file has become wrong, or is right again."""
+        """Report that a settings file has become invalid, or is valid again."""
         wrong = distinct(self.complaints())
         for project, text in wrong.items():
             self.say(f"settings {project}", f"Still with the settings from before: {text}")
@@ -111,7 +113,7 @@ class LoopHooks:
 
 
 def distinct(complaints: Mapping[str, str]) -> dict[str, str]:
-    """Leave out a project's complaint that repeats the home's, under the whole path of its file."""
+    """Leave out a project's complaint that only repeats the home's, after the path of the file."""
     home = complaints.get("", "\n")
     return {p: text for p, text in complaints.items() if not p or not text.endswith(home)}
 
@@ -124,7 +126,7 @@ def run(
     stopping: Callable[[], bool],
     hooks: LoopHooks,
 ) -> None:
-    """Go on when the store cannot be reached: it may come back, and the agents work meanwhile."""
+    """Run the loop; if the store cannot be reached, try again while the agents work on."""
     seen = last_number(store)
     supervisor.start()
     hooks.safely("began", hooks.began)
@@ -165,10 +167,10 @@ def run(
 
 
 class Rounds:
-    """Which rounds are `whole`, and in which we rest: beside other hosts, while nothing happens.
+    """Makes most rounds cheap while nothing happens on a store that several hosts share.
 
-    Whatever a host may have to do comes with an event, with time, or from this machine. So one that
-    has nothing to do asks for events, now and then for tasks whose time has come, and for no more.
+    A whole round calls `step`. When this host has nothing to do, the other rounds only read new events
+    and, now and then, look for tasks whose time has come.
     """
 
     def __init__(self, supervisor: Supervisor, hooks: LoopHooks, *, once: bool) -> None:
@@ -189,11 +191,11 @@ class Rounds:
         if time.monotonic() - self._looked_at >= REST_SECONDS or not self._supervisor.may_rest:
             return False
         if self.whole:
-            self._idle = self._hooks.idle()  # it may ask the store
+            self._idle = self._hooks.idle()  # once per whole round: it may read the store
         return self._idle
 
     def sleep(self, store: Store, stopping: Callable[[], bool]) -> None:
-        """Twice as long when we rest: a commit wakes us at once."""
+        """Wait once more when this round was not whole and brought no news; a commit wakes us at once."""
         if not self.whole and not self.news and not stopping():
             store.wait(IDLE)
 
@@ -216,10 +218,11 @@ def _wait(store: Store, supervisor: Supervisor, pause: float) -> float:
 
 
 def _tell_events(store: Store, seen: int, hooks: LoopHooks) -> tuple[int, bool]:
-    """Return the number of the last event that was told, and whether it was the last of all.
+    """Report new events; return the number of the last one, and whether no more are left.
 
-    After a while the rest waits for the next round: agents are started and leases renewed between.
-    A supervisor that stops does not tell the rest; the next one writes the folders that are missing.
+    After `ROUND` seconds the rest waits for the next round, so that agents are started and leases
+    renewed in between. A supervisor that stops does not report the rest; the next one writes the
+    task folders that are missing.
     """
     began = time.monotonic()
     while True:
@@ -258,7 +261,7 @@ def _message_of(error: Exception) -> str:
 
 
 def _public(error: Exception) -> str:
-    """What every team may read of it."""
+    """The error as every team may read it."""
     return getattr(error, "public", "") or _message_of(error)
 
 

@@ -1,7 +1,7 @@
-"""Notify a person when a task asks, fails or ends. It reads only the log of events.
+"""Notify a person when a task asks, fails or ends; driven by the log of events alone.
 
 Where several hosts share a store, the host of the run sends the notice. When that host is down, or
-there was no run, the first host that is up sends it.
+there was no run, the host with the lowest id that is up sends it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_TRIES = 3
 TRY_AGAIN_SECONDS = 1.0  # before the second try; twice as long before the third
 BATCH = 200
-MAX_UNMARKED_EVENTS = 500  # events without a notice after which the mark is written all the same
+MAX_UNMARKED_EVENTS = 500  # events without a notice, after which the mark is written anyway
 MAX_CHARACTERS = 500  # of the question, or of why the task failed
 
 
@@ -44,13 +44,16 @@ class Notice(NamedTuple):
     at: int
 
     def body(self) -> dict[str, Any]:
-        """What a webhook gets. Slack shows `text`, Discord `content`."""
+        """The body that a webhook is sent. Slack shows `text`, Discord `content`."""
         text = f"{self.title}: {self.text}"
         return {**self._asdict(), "text": text, "content": text}
 
 
 def notice_of(event: Event, task: Task, message: Message | None) -> Notice | None:
-    """None when a person need not know. `message` is the one that the event names."""
+    """The notice for this event; None for an event that no person needs to see.
+
+    `message` is the one that the event names.
+    """
     if event.type == Kind.MESSAGE_ASKED and message is not None:
         item = question_item(task, message)
         options = "".join(f"\n{n}. {o}" for n, o in enumerate(item.options, 1))
@@ -81,7 +84,7 @@ def alert_of(event: Event) -> Notice:
 
 
 def _next(task: Task, state: TaskState) -> str:
-    """What to type, as the inbox says it too. A task with children has nothing of its own to do."""
+    """The command to type, as in the inbox; empty for a task with children, which has no own work."""
     item = ended_item(replace(task, state=state))
     return "" if task.join is not None else item.actions[0].command
 
@@ -140,7 +143,7 @@ class Notices:
             self._write_mark()
 
     def close(self, seconds: float) -> None:
-        """Wait for the notices under way; the next supervisor sends those that are left."""
+        """Wait for the notices being sent; the next supervisor sends those that are left."""
         if self._sender is not None:
             self._sender.close(seconds)
         self._report()
@@ -148,7 +151,7 @@ class Notices:
             self._write_mark()
 
     def _begin(self) -> None:
-        """Go on where the last supervisor stopped; at first, or in another store, from now."""
+        """Continue after the last supervisor's mark; without one, or in another store, start from now."""
         newest = self._store.events(limit=1, newest=True)
         last = newest[0].number if newest else 0
         marked = self._mark.read()
@@ -198,7 +201,7 @@ class Notices:
 
 
 class Sender:
-    """Sends one notice after the other, in a thread of its own."""
+    """Sends notices one after the other, in a thread of its own."""
 
     def __init__(self, mark: Mark) -> None:
         self._mark = mark

@@ -36,7 +36,7 @@ class Parts:
     transcripts: Transcripts
     clock: Clock
     jobs: Jobs
-    quick: Jobs  # for jobs that must not wait behind the set-up of a workspace
+    quick: Jobs  # for jobs that must not queue behind the set-up of a workspace
     coder: Callable[
         [str, str], Coder
     ]  # of (name, project); raise `Refused` when fleet cannot drive it

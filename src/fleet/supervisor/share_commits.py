@@ -1,4 +1,4 @@
-"""On a shared store: the commits of runs go into it, and those that a task starts from come out."""
+"""On a shared store: save the commits of runs in it, and fetch those that a task starts from."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from fleet.supervisor.parts import Parts
 
 LOOK_SECONDS = 30.0  # seconds between looks for new commits of a run
-AGAIN = 30.0  # seconds after which we look again for commits that are nowhere
-DEEPEST = 50  # pieces that need one another
+AGAIN = (
+    30.0  # seconds after which we look again for commits that were neither here nor in the store
+)
+DEEPEST = 50  # how many pieces may depend on one another in a row
 LACKS = (
     "The commit {} that it starts from is neither on this host nor in the store, which takes at most"
     f" {MAX_BYTES * MOST_ROWS >> 20} MB of a run's commits. Push its branch to a remote that both hosts have."
@@ -29,16 +31,22 @@ LACKS = (
 
 
 class Bringing:
-    """Brings to this host what tasks start from. A job beside the loop does the work."""
+    """Fetches the commits that tasks start from to this host, in jobs beside the loop."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._known: set[tuple[str, str]] = set()  # project and commit, of those that are here
-        self._jobs: dict[str, tuple[Job, list[str]]] = {}  # by task: the work, and what it leaves
-        self._lacking: dict[str, tuple[float, str]] = {}  # by task: when we looked, and a commit
+        self._known: set[tuple[str, str]] = (
+            set()
+        )  # (project, commit) of commits that are on this host
+        self._jobs: dict[
+            str, tuple[Job, list[str]]
+        ] = {}  # by task: the job, and what it cannot fetch
+        self._lacking: dict[
+            str, tuple[float, str]
+        ] = {}  # by task: when we looked, and a missing commit
 
     def why_not(self, task: Task) -> str:
-        """Why the task cannot start here now; empty: all that it starts from is here."""
+        """Why the task cannot start here now; empty when all commits it starts from are here."""
         commits = self._wanted(task)
         if not commits:
             return ""
@@ -56,7 +64,7 @@ class Bringing:
         return LACKS.format(missing[0][:12]) if missing else ""
 
     def _wanted(self, task: Task) -> list[str]:
-        """The commits that it starts from, of which we do not know that they are here."""
+        """The commits that the task starts from, without those known to be here."""
         if task.spec.in_place:
             return []
         needs = self._parts.store.tasks_by_id(task.after).values() if task.after else ()
@@ -66,13 +74,13 @@ class Bringing:
         return [commit for commit in commits if (task.project, commit) not in self._known]
 
     def _bring(self, task: Task, wanted: Sequence[str]) -> list[str] | None:
-        """What of it cannot be had; None while that is being found out."""
+        """Fetch these commits; return those that are missing, or None while the job runs."""
         if task.id not in self._jobs:
             checkout = self._parts.checkout(task.project)
             try:
                 missing = checkout.missing(task, wanted)
             except (FleetError, OSError):
-                return []  # its run says what is wrong there
+                return []  # the task's run will report what is wrong
             if not missing:
                 return []
             pieces, left = pieces_of(self._parts.store, missing), [*missing]
@@ -85,18 +93,18 @@ class Bringing:
         if not job.done():
             return None
         del self._jobs[task.id]
-        with suppress(FleetError, OSError):  # then it is missing still
+        with suppress(FleetError, OSError):  # then the commits stay in `left`
             job.result()
         return left
 
 
 def pieces_of(store: Store, commits: Sequence[str]) -> list[Piece]:
-    """What the store has of these commits, and of what they need, in their order."""
+    """The pieces of these commits and of all they depend on, as far as the store has them, in order."""
     return in_order(commits, _closure(store, commits))
 
 
 def _closure(store: Store, commits: Sequence[str]) -> dict[str, Piece]:
-    """The pieces of these commits, and of all that those need."""
+    """The pieces of these commits and of all they depend on, by commit."""
     pieces: dict[str, Piece] = {}
     commits_known, more = set(commits), [*commits]
     for _ in range(DEEPEST):
@@ -116,11 +124,13 @@ class Packing:
         self._job: Job | None = None
         self._looked_at = -math.inf
         self._packed: dict[str, Piece | None] = {}  # by commit
-        self._parts_of: list[Piece] = []  # of large ones: these go to the store before the last one
+        self._parts_of: list[
+            Piece
+        ] = []  # parts of large pieces, which go to the store before the last
         self.saved = ""  # the commit that is in the store
 
     def look(self, checkout: Checkout, workspace: Workspace) -> tuple[str, list[Change]] | None:
-        """A new commit of the run, and what saves it; asked in every step."""
+        """A new commit of the run and the changes that save it, or None; called in every step."""
         now = self._parts.clock.since_boot()
         if self._job is None and now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
@@ -134,14 +144,14 @@ class Packing:
         return commit, self.changes(commit)
 
     def is_packed(self, checkout: Checkout, workspace: Workspace, commit: str) -> bool:
-        """Whether the commit with which the run ended is ready for `changes`."""
+        """Whether the run's last commit is packed, so that `changes` can save it; begins the packing."""
         if not self._is_over() or not commit or commit in self._packed:
             return self._is_over()
         self._begin(checkout, workspace, commit)
         return self._is_over()
 
     def changes(self, commit: str) -> list[Change]:
-        """What brings it to the store, unless that has it."""
+        """The changes that put the commit into the store, unless it is there."""
         piece = self._packed.get(commit)
         return [Put(piece)] if piece and not self._parts.store.pieces([commit]) else []
 
@@ -160,7 +170,7 @@ class Packing:
         if self._job is not None and not self._job.done():
             return False
         job, self._job = self._job, None
-        with suppress(FleetError, OSError):  # a damaged repository: its run says so
+        with suppress(FleetError, OSError):  # a damaged repository: the run reports it
             if job is not None:
                 job.result()
         while self._parts_of:

@@ -57,18 +57,18 @@ if TYPE_CHECKING:
 FAR_FUTURE = 1 << 62
 MOST_WORDS = 10_000
 MOST_CANDIDATES = 5_000
-LOOK_FAR_SECONDS = 1.0  # between two reads of MOST_CANDIDATES tasks
-LOOK_FAR_SHARE = 20  # times as long as such a look took, if that is longer
+LOOK_FAR_SECONDS = 1.0  # at least, between two reads of MOST_CANDIDATES tasks
+LOOK_FAR_SHARE = 20  # or so many times as long as the last such read took
 NODE_SECONDS = 5.0  # how long `fleet run --once` waits for a node that does not answer
 LOOK_AT_HOSTS = 4.0  # seconds between looks at the rows of the other hosts
 LOOK_FOR_TASKS = 4.0  # likewise for tasks whose time has come, while nothing happens
-LOOK_AT_RUNS = 30.0  # likewise at the runs of hosts that have been silent, or have no row
+LOOK_AT_RUNS = 30.0  # likewise at the runs of hosts that are silent or have no row
 DISPLACED = (
     "Another machine uses the id of this host, {}: nothing is started here. "
     "Was this home copied? `fleet run restart` gives it an id of its own."
 )
-TRIES = 3  # to renew the lease, when a person or a lost reply was in between
-LOOK_AHEAD = 64  # candidates beyond the free slots: some wait for slots that are taken
+TRIES = 3  # to renew the lease when its row has changed, by a person or a lost reply
+LOOK_AHEAD = 64  # tasks to read beyond the free room: some wait for model slots that are taken
 
 
 class Supervisor:
@@ -90,7 +90,7 @@ class Supervisor:
         self.waits: tuple[Wait, ...] = ()
         self.trouble: dict[str, str] = {}  # by run: the error of its last step
         self.claiming = True
-        self.gates = 0  # gates that test what is about to land: they take room, too
+        self.gates = 0  # how many gates of landings run: they take room, too
         self.only: frozenset[str] = frozenset()  # ids of the tasks to start; empty: all
         self._keeper_lease = 0.0
         self._renewed_at = -math.inf
@@ -102,14 +102,13 @@ class Supervisor:
         self._without: dict[str, str] = {}  # by project: why this host cannot work on it
         self._displaced = False  # another machine writes this host's row: it has our id
         self._looked_far = self._far_took = 0.0
-        self._names: Sequence[str] = ()  # of the slots that decided what was started last
+        self._names: Sequence[str] = ()  # of the slots that the last round read
         self._stuck: dict[str, str] = {}  # by task: what a person must fix before it can start
         self._down: dict[str, str] = {}  # by endpoint, or model and endpoint: why it cannot be used
         self._waiting_since: float | None = None  # since when only nodes keep tasks from starting
-        self._shut: dict[
-            str, Mapping[str, str]
-        ] = {}  # by gateway, in this pass: what its relay has shut off
-        self._checked: set[str] = set()  # what of `_down` was looked at in this pass
+        # By URL of the gateway, in this pass: the models that its relay has shut off, and why.
+        self._shut: dict[str, Mapping[str, str]] = {}
+        self._checked: set[str] = set()  # keys of `_down` that were checked in this pass
         self._missing: dict[str, str] = {}  # by owner: its program, which is not on PATH
         self._looked_for: set[str] = set()  # owners whose program was looked for in this pass
 
@@ -121,18 +120,18 @@ class Supervisor:
         self._renew()
 
     def step(self) -> bool:
-        """Return whether runs began or ended: then there may be more to do at once."""
+        """Do what can be done now. Return whether runs began or ended: call it again at once then."""
         before = set(self.attempts)
         self._renew()
         self._look_at_hosts()
         self._start_and_tend()
         if before - set(self.attempts) or self._have_freed():
-            self._start_and_tend()  # before the end is told: a slot may be free again
+            self._start_and_tend()  # at once, before the events are reported: a slot may be free again
         self._clean_up()
         return before != set(self.attempts)
 
     def _have_freed(self) -> bool:
-        """Whether a run that goes on without its model has just freed the slot."""
+        """Whether a run whose coder has ended has just freed its model slot, before its gate."""
         freed = [attempt for attempt in self.attempts.values() if attempt.has_freed]
         for attempt in freed:
             attempt.has_freed = False
@@ -141,11 +140,11 @@ class Supervisor:
     def _start_and_tend(self) -> None:
         if self.claiming and not self._displaced:
             self._start_ready()
-            self._renew()  # what it did not find is known at once, also of one that ends now
+            self._renew()  # so that the row names nodes and programs that were just found missing
         self._tend()
 
     def rest(self) -> bool:
-        """Only what time asks for. Return whether there are tasks that might start."""
+        """Renew the lease and look at the other hosts. Return whether there are tasks that might start."""
         self._renew()
         self._look_at_hosts()
         now = self._parts.clock.since_boot()
@@ -156,7 +155,7 @@ class Supervisor:
 
     @property
     def may_rest(self) -> bool:
-        """Whether other hosts use the store, and nothing is under way here."""
+        """Whether hosts share the store and nothing is under way on this one."""
         return self._here.shared and not (self.attempts or self._leftovers or self.only)
 
     @property
@@ -171,9 +170,9 @@ class Supervisor:
 
     @property
     def idle(self) -> bool:
-        """Whether no run here needs us, and no task could start without a person or a node.
+        """Whether no run here needs us, and every open task waits for a person or a node.
 
-        A node has a while to answer. An agent in a terminal goes on without us.
+        A node has `NODE_SECONDS` to answer. An agent in a terminal goes on without us.
         """
         if any(not attempt.left_to_its_person for attempt in self.attempts.values()):
             return False
@@ -188,7 +187,7 @@ class Supervisor:
         return waited or not any(task.id not in self._stuck for task in left)
 
     def left(self) -> dict[str, str]:
-        """By task: what is not done, and why we need not wait for it."""
+        """By task: why `fleet run --once` may end although the task is not done."""
         at_terminals = {a.run.task: "it goes on in its terminal" for a in self.attempts.values()}
         return {**self._stuck, **at_terminals, **self._without_node()}
 
@@ -196,9 +195,9 @@ class Supervisor:
         return {wait.task: wait.why for wait in self.waits if wait.code == NODE_DOWN}
 
     def _renew(self) -> None:
-        """Renew the one lease of all our runs.
+        """Renew this host's lease, which covers all its runs, when it is due or its row has news.
 
-        When this machine slept past the lease and no other host took a run over, we carry on.
+        After this machine slept past the lease, we carry on with the runs that no other host took over.
         """
         self._forget_absent()
         down = tuple(f"{address} {why}" for address, why in sorted(self._down.items()))
@@ -216,7 +215,7 @@ class Supervisor:
                 return
 
     def _forget_absent(self) -> None:
-        """Of a project that was at no path of this host, the row names the clone that there is now."""
+        """Drop a project that was absent from this host when it is here now."""
         here = self._parts.is_here
         lines = (line.partition(" ") for line in self._host.without)
         if any(w == ABSENT and at not in self._without and here(at) for w, _, at in lines):
@@ -230,12 +229,14 @@ class Supervisor:
         return self._host.lease_until - self._parts.store.now() <= lease * SECOND // 2
 
     def _renew_as(self, row: Host) -> bool:
-        """False: the row has changed, and `_host` is what it is now.
+        """Write the row. Return False when it had changed; `_host` then has its new version.
 
-        With our holder it is our own renewal, whose reply was lost, or a person changed it.
+        If it still has our holder, the change is our own renewal, whose reply was lost, or a person's.
         """
         store, lease = self._parts.store, self._here.lease
-        at = self._parts.clock.since_boot()  # read before the commit: no observer sees it earlier
+        at = (
+            self._parts.clock.since_boot()
+        )  # before the commit, so no other host sees it any earlier
         row = replace(row, lease=lease, lease_until=store.now() + lease * SECOND)
         try:
             (self._host,) = store.commit([Put(row)], [])  # type: ignore[assignment]
@@ -280,14 +281,14 @@ class Supervisor:
         write_together(attempt.progress for attempt in self.attempts.values())
 
     def _unheard_words(self) -> dict[str, list[Message]]:
-        """By task: the messages that its agent has not heard yet."""
+        """By task: the messages that its agent has not heard."""
         words: dict[str, list[Message]] = {}
         for message in self._parts.store.open_messages(MessageKind.WORDS, limit=MOST_WORDS):
             words.setdefault(message.task, []).append(message)
         return words
 
     def _adopt(self, attempt: Attempt) -> bool:
-        """Take over a run of the supervisor before us as it is: its epoch stays."""
+        """Take over a run of this host's last supervisor without a new epoch; return whether we could."""
         if self._displaced:
             return False
         ours = replace(attempt.run, holder=self._here.holder)
@@ -330,7 +331,7 @@ class Supervisor:
             self._reclaim(rows, now)
 
     def _reclaim(self, rows: dict[str, Host], now: float) -> None:
-        """End the runs of hosts that are silent: their keepers have ended the coders."""
+        """End the runs of silent hosts, whose keepers have ended the coders by now."""
         store = self._parts.store
         before = {name for name, sight in self._sights.items() if sight.is_silent}
         self._sights = observe(self._sights, rows, at=now)
@@ -342,7 +343,7 @@ class Supervisor:
                     self._take_from(run)
 
     def _take_from(self, run: Run) -> None:
-        """End a run of a silent host, unless that has written its row meanwhile."""
+        """End a run of a silent host as lost, unless the host has renewed its lease meanwhile."""
         progress = self._parts.store.progress([run.id]).get(run.id)
         commit = progress.commit if progress else ""
         saved = Checkpoint(commit) if commit else None
@@ -358,7 +359,7 @@ class Supervisor:
         )
 
     def _still_silent(self, host_id: str) -> list[Change] | None:
-        """What a commit must check to rely on a host's silence; None: it is not silent any more."""
+        """The conditions under which a commit may treat the host as silent; None if it is not."""
         row, sight = self._parts.store.hosts().get(host_id), self._sights.get(host_id)
         if row is None:
             return []
@@ -378,7 +379,9 @@ class Supervisor:
             plan = schedule(asks, rows, now=store.now())
             if len(plan.starts) >= room or len(candidates) < limit:
                 break
-        if len(candidates) < limit:  # nobody waits for what was not looked at
+        if (
+            len(candidates) < limit
+        ):  # we saw every candidate: nothing waits for what was not checked
             self._down = {at: why for at, why in self._down.items() if at in self._checked}
         self.waits = (*waits, *plan.waits)
         self._stuck = {wait.task: wait.why for wait in waits}
@@ -391,9 +394,10 @@ class Supervisor:
         self._ahead.prepare([by_task[task] for task in slotless])
 
     def _looks(self, room: int) -> Iterator[tuple[int, str]]:
-        """How many candidates to read, and as which host. The first may all wait; later ones may not.
+        """Yield how many candidates to read, and as which host: more, if those before all must wait.
 
-        Beside other hosts just what we have room for, at first: so each host decides about others.
+        On a shared store, read at first only as many as there is room for, as this host, so that the
+        hosts are offered different tasks.
         """
         if self._here.shared and room > 0 and not self.only:
             yield room, self._here.host
@@ -402,11 +406,11 @@ class Supervisor:
             began = self._parts.clock.since_boot()
             try:
                 yield MOST_CANDIDATES, ""
-            finally:  # also when nobody asks for another
+            finally:  # also when the caller does not resume this generator
                 self._far_took = self._parts.clock.since_boot() - began
 
     def _may_look_far(self) -> bool:
-        """Whether to read MOST_CANDIDATES tasks. Rarely: thousands may wait for a node."""
+        """Whether to read MOST_CANDIDATES tasks. Only now and then: it is slow when thousands wait."""
         now = self._parts.clock.since_boot()
         if now - self._looked_far < max(LOOK_FAR_SECONDS, LOOK_FAR_SHARE * self._far_took):
             return False
@@ -414,7 +418,7 @@ class Supervisor:
         return True
 
     def _look(self, limit: int, host: str) -> tuple[list[Task], dict[str, Slots]]:
-        """Tasks that could start and, beside other hosts, the slots that decided the last time."""
+        """Tasks that could start; as `host`, also the slots that the last round read."""
         if not host:
             return self._candidates(limit), {}
         store = self._parts.store
@@ -422,14 +426,14 @@ class Supervisor:
         return offer.tasks, offer.slots
 
     def _slots_of(self, asks: Iterable[ReadyTask], *, read: Container[str]) -> dict[str, Slots]:
-        """Those that decide about them, but not those that were read already."""
+        """The slots that these tasks need, without those in `read`."""
         names = sorted({name for ask in asks for name in ask.names})
         unread = [name for name in names if name not in read]
         self._names = names
         return self._parts.store.slots(unread) if unread else {}
 
     def _candidates(self, limit: int) -> list[Task]:
-        """The tasks that could start; only those of `only` when it names some."""
+        """The tasks that could start; if `only` is not empty, only those in it."""
         store = self._parts.store
         now = store.now()
         if not self.only:
@@ -454,7 +458,9 @@ class Supervisor:
         for task in tasks:
             try:
                 asks.append(self._ask(task))
-            except FleetError as error:  # its project's settings are wrong: only this task waits
+            except (
+                FleetError
+            ) as error:  # such as wrong settings of its project: only this task waits
                 waits.append(Wait(task.id, error.code, error.message, error.fix))
         return asks, waits
 
@@ -473,7 +479,7 @@ class Supervisor:
         needs: list[tuple[Slot, ...]] = [swarm] if swarm else []
         if task.spec.mode == Mode.QUEUED or task.spawned:
             needs.append((Slot(f"host {self._here.host}", self._room()),))
-        if task.spec.mode == Mode.TERMINAL:  # idle most of the time: it takes no other slot
+        if task.spec.mode == Mode.TERMINAL:  # mostly idle, so it takes no slot of a model
             return ReadyTask(task, choice, tuple(needs), credential(choice, self._here.host))
         host, down = self._here.host, self._nodes_down(choice, world.fleet)
         servings = model_slots(choice, world.fleet, down, (host,))
@@ -484,7 +490,7 @@ class Supervisor:
         return ReadyTask(task, choice, tuple(needs), "" if servings else credential(choice, host))
 
     def _check_host(self, task: Task) -> None:
-        """Raise when another host can do the task, or might one day, but not this one."""
+        """Raise `Refused` when this host cannot run the task, though another host may."""
         here, project = self._here, task.project
         if lacks := lacking(task.spec.limits.needs, labels_of(here.host, here.name, here.labels)):
             raise Refused(f"This host, {here.host}, cannot run it: {lacks}.", code=NO_HOST)
@@ -502,7 +508,7 @@ class Supervisor:
             raise Refused(why, code=NO_HOST)
 
     def _check_program(self, choice: Choice, project: str, fleet: Fleet) -> None:
-        """Raise when its program is not there: it may be installed meanwhile, so it costs nothing."""
+        """Raise `Refused` when the coder's program is not installed: the task waits and fails no run."""
         owner = program_owner(choice, fleet.agent(choice.agent))
         if owner not in self._looked_for:
             self._looked_for.add(owner)
@@ -513,10 +519,10 @@ class Supervisor:
             raise no_program(self._missing[owner])
 
     def _nodes_down(self, choice: Choice, fleet: Fleet) -> dict[str, str]:
-        """Why a node of the model, or of its fallbacks, cannot be used, or that model of it.
+        """Return `_down` after checking the nodes of the model and its fallbacks, and the gateway.
 
-        Each is asked once in a pass, so that a node which comes up during it lets no task overtake
-        another. A node that never answered cannot be used either.
+        Each is checked once in a pass, so that no task overtakes another because a node came up between
+        the two. A node that has never answered counts as down.
         """
         model = fleet.model(choice.model) if choice.model else None
         servings = [s for each in (model.chain if model else ()) for s in each.servings]
@@ -534,7 +540,7 @@ class Supervisor:
         return self._down
 
     def _note_serving(self, serving: Serving, shut: Mapping[str, str]) -> None:
-        """One that the relay has shut off would answer nothing; of a node that is down that is said."""
+        """Note whether the relay has shut off this model of the node, unless the node itself is down."""
         where = serving_place(serving)
         self._checked.add(where)
         self._down.pop(where, None)
@@ -542,7 +548,7 @@ class Supervisor:
             self._down[where] = shut[where]
 
     def _shut_off(self, gateway: Gateway) -> Mapping[str, str]:
-        """The models of nodes that the relay has shut off; also note whether the gateway answers."""
+        """The models of nodes that the relay has shut off; also notes whether the gateway answers."""
         url = url_of(gateway)
         if url in self._shut:
             return self._shut[url]
@@ -556,11 +562,11 @@ class Supervisor:
         return pulse.shut
 
     def _claim_all(self, starts: Sequence[Start]) -> list[Run]:
-        """In one commit. Left out are those that another host took, or whose slots it filled."""
+        """Claim these tasks in one commit; leave out those that another host took, or has no slots left."""
         return self._parts.store.claim([self._claim(start) for start in starts]) if starts else []
 
     def _claim(self, start: Start) -> Claim:
-        """The claimed task and its run, which names its workspace before that is made."""
+        """The claimed task and its run, with its planned workspace."""
         store = self._parts.store
         messages = store.messages(start.task.id)  # the run hears them all, whatever the clock says
         at = max([store.now(), *(message.at for message in messages)])
@@ -573,7 +579,7 @@ class Supervisor:
             slots=start.slots,
             at=at,
         )
-        with suppress(Exception):  # the run itself reports what is wrong there
+        with suppress(Exception):  # the run itself will report what is wrong
             site = site_of(store, task, run, last_started(store, run))
             ready = self._ahead.workspace_of(task.id)
             run = replace(run, workspace=ready or self._parts.checkout(task.project).plan(site))
@@ -582,7 +588,7 @@ class Supervisor:
         return Claim(task, run, event, start.room)
 
     def _numbered(self, task: Task) -> Task:
-        """Passes over the numbers of runs that a store before this one had: they have ended."""
+        """Skip run numbers that this host used with an earlier store."""
         number = task.tally.runs
         while self._parts.launcher.is_used(f"{task.id}.{number + 1}"):
             number += 1

@@ -1,7 +1,7 @@
-"""Comment on a ticket what became of its task. It reads only the log of events.
+"""Comment on a ticket how its task ended; driven by the log of events alone.
 
-A comment has a mark, and is written once for each mark; so one that was written just before a crash is
-not written again. The host of the task's newest run writes it.
+A comment contains a mark, and is written once for each mark, so a crash does not write it twice.
+The host of the task's newest run writes it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 KINDS = (Kind.TASK_SETTLED, Kind.TASK_CLOSED, Kind.TASK_LANDED, Kind.PULL_OPENED)
 BATCH = 200
-PAUSE, LONGEST_PAUSE = 10 * SECOND, 600 * SECOND  # before the next try, and twice as long each time
-TRIES = 8  # then the comment is given up, with a warning
+PAUSE, LONGEST_PAUSE = 10 * SECOND, 600 * SECOND  # before the next try; doubles with each try
+TRIES = 8  # after which the comment is dropped, with a warning
 
 
 class TicketComment(NamedTuple):
@@ -40,9 +40,9 @@ class TicketComment(NamedTuple):
 
 
 def words_for(event: Event) -> tuple[str, str]:
-    """What is said of this event on the ticket, and the end of its mark; empty: nothing.
+    """The comment for this event and the end of its mark; both empty when there is none.
 
-    None of it is an agent's own words: a ticket may be public.
+    It never quotes an agent: a ticket may be public.
     """
     match event.type, str(event.data.get("state", "")):
         case (Kind.TASK_SETTLED, "done") | (Kind.TASK_CLOSED, _):
@@ -82,7 +82,7 @@ class TicketReports:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left to say, or the forge cannot be asked now."""
+        """Whether no comment is left to write, or the forge cannot be reached now."""
         return self._job is None and (not self._todo or self._tries > 0)
 
     def step(self) -> None:
@@ -145,6 +145,6 @@ class TicketReports:
         self._write_mark()
 
     def _write_mark(self) -> None:
-        """The number of the event up to which everything was said."""
+        """Save the number of the event up to which all comments were written."""
         assert self._last is not None
         self._mark.write(self._todo[0].number - 1 if self._todo else self._last)

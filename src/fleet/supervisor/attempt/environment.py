@@ -1,4 +1,4 @@
-"""Which variables of the server's environment an agent, or a gate, is given."""
+"""Choose the variables of the server's environment that an agent or a gate inherits."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 # Set by an outer agent, or by a git hook that called us. Coders drop their own variables.
 NOT_INHERITED = ("FLEET_RUN_", "FLEET_TASK_", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
 KEY = (
-    "JWT_SECRET",  # its holder can make every token
-    *TOKENS,  # their holder can merge, and write where everybody reads
-    "FLEET_HOOK_",  # its holder can queue tasks
+    "JWT_SECRET",  # whoever has it can sign any token
+    *TOKENS,  # of forges: whoever has one can merge and write publicly
+    "FLEET_HOOK_",  # whoever has it can queue tasks
 )
-STORE = ("DATABASE_URL", "POSTGRESQL_")  # with the store's password
+STORE = ("DATABASE_URL", "POSTGRESQL_")  # prefixes of variables that hold the store's password
 PROVIDER_KEYS = ("_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN")  # how their names end
 OTHER_PROVIDER_KEYS = frozenset({"HF_TOKEN", "LITELLM_MASTER_KEY"})
-NO_KEYS: tuple[str, ...] = ()  # for what needs no model: a gate, a coder that asks the gateway
+NO_KEYS: tuple[str, ...] = ()  # for a gate, which needs no model, and a coder that uses the gateway
 
 
 def inherited(env: Mapping[str, str], *, store_url: str, passed: Collection[str]) -> dict[str, str]:
-    """Without the server's own secrets: the key that signs tokens, and the store's password.
+    """Return the environment without the server's secrets: its token key and the store's password.
 
-    `store_url` is the address of the store; empty: the agent must open the store itself. `passed`
-    are the names in the setting `run.env`.
+    `store_url` is the address of the store; when empty, the agent opens the store itself and keeps
+    its password. `passed` are the names in the setting `run.env`.
     """
 
     def is_inherited(name: str, value: str) -> bool:
@@ -46,10 +46,10 @@ def for_coder(
     passed: Collection[str],
     node_keys: Collection[str] = (),
 ) -> dict[str, str]:
-    """With the keys of the coder's own provider alone; only the relay needs those of nodes.
+    """Return the environment without the keys of nodes and of other providers.
 
-    `own`: how the names of its provider's variables begin. None: it works with any provider, as its
-    own settings say, and gets all keys.
+    `own`: how the names of the variables of the coder's own provider begin. None: the coder may use
+    any provider, so it gets all keys.
     """
     if own is None:
         return dict(env)

@@ -1,4 +1,4 @@
-"""What a coder left in its workspace when it ended, and the commit of what it did not commit."""
+"""Find what a coder left in its workspace when it ended, and commit what it did not commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fleet.ports import Checkout, Job, Site
     from fleet.supervisor.parts import Parts
 
-AUTO, HOLD = "auto", "hold"  # of `run.commit`
+AUTO, HOLD = "auto", "hold"  # values of the setting `run.commit`
 
 
 class Finishing:
@@ -28,7 +28,10 @@ class Finishing:
     def tip(
         self, checkout: Checkout, workspace: Workspace, site: Site, ending: Ending, how: str
     ) -> Tip | None:
-        """None while it is being found out. Only work that succeeded is committed for its agent."""
+        """The state of the workspace; None while a job reads it.
+
+        Uncommitted changes are committed only when the run succeeded and `how` is `auto`.
+        """
         if self._tip is None and ending is not Ending.SUCCEEDED:
             self._tip = Tip(checkout.commit(workspace))
         if self._tip is not None:
@@ -49,7 +52,10 @@ class Finishing:
 
 
 def with_tip(outcome: Outcome, tip: Tip, how: str) -> Outcome:
-    """The outcome, when changes are left that no commit has: a person may have to look first."""
+    """Add the changed lines and uncommitted files to an outcome that succeeded.
+
+    With uncommitted files, `look` asks a person to look before the task is done.
+    """
     if outcome.ending is not Ending.SUCCEEDED:
         return outcome
     added, removed = tip.lines or (None, None)

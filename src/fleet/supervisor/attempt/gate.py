@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fleet.domain.run import Outcome
     from fleet.supervisor.parts import Parts
 
-MAX_OUTPUT_CHARACTERS = 2000  # of its output, in the detail of how the run ended
+MAX_OUTPUT_CHARACTERS = 2000  # of the gate's output, kept in the outcome's detail
 
 
 def gate_name(run_id: str) -> str:
-    """The name of its keeper."""
+    """The name under which the gate's keeper is launched."""
     return f"{run_id}.gate"
 
 
@@ -59,7 +59,7 @@ class Gate:
         return None
 
     def _begin(self, outcome: Outcome, launch: Launch) -> Outcome | None:
-        """A keeper that dies before it has claimed the gate makes the run lost: it is repeated."""
+        """Launch the gate. If its keeper dies at once, the run is lost, and the task runs again."""
         launcher = self._parts.launcher
         try:
             launcher.launch(self._name, launch)
@@ -72,7 +72,7 @@ class Gate:
         return Launch(("sh", "-c", 'exec 2>&1; eval "$1"', "sh", self._command), cwd, env)
 
     def _stop_if_due(self, began: float | None, *, stop: bool, grace: float) -> None:
-        """Stop the gate on `stop`, or at its limit: counted from its launch, by any supervisor."""
+        """Stop the gate on `stop` or past its limit, counted from when any supervisor launched it."""
         now = self._parts.clock.since_boot()
         if self._began is None:
             self._began = now if began is None else began
@@ -98,5 +98,5 @@ class Gate:
 
 
 def _lost(outcome: Outcome, why: str) -> Outcome:
-    """The outcome keeps its checkpoint, so the next run goes on from the coder's work."""
+    """Mark the run as lost. It keeps its checkpoint, so the next run continues from its work."""
     return replace(outcome, ending=Ending.LOST, detail=why, exit_code=None)

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from fleet.ports import Coder, Launch, World
     from fleet.supervisor.parts import Parts
 
-PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})  # besides our own FLEET_*
-MOST_EVENTS = 200  # of its task, in which a run looks for what changed since the last run
-CONFIGURED = frozenset({"acp"})  # the program's own settings name its models
+# Variables that our MCP server gets besides FLEET_*.
+PASSED = frozenset({"DATABASE_URL", "DB_PATH", "JWT_SECRET", "PATH"})
+MOST_EVENTS = 200  # newest events of the task that are searched for edits since its last run
+CONFIGURED = frozenset({"acp"})  # coders whose models are named in the program's own settings
 
 
 def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: Workspace) -> Launch:
@@ -75,7 +76,7 @@ def launch_of(parts: Parts, run: Run, task: Task, last: Run | None, workspace: W
 
 
 def must_run_in_terminal(coder: Coder) -> InTerminal:
-    """Raise `Refused` when it cannot."""
+    """Return the coder as one that runs in a terminal. Raise `Refused` when it cannot."""
     if isinstance(coder, InTerminal):
         return coder
     raise Refused(
@@ -123,10 +124,11 @@ def _env(
 
 
 def tools_of(env: Mapping[str, str], settings: Settings) -> dict[str, object] | None:
-    """Our MCP server: over HTTP where one runs, else a program that opens the store itself.
+    """How the coder reaches our MCP server: over HTTP if a server runs, else by starting one.
 
-    None: the settings want none, or they isolate the agent, whose programs cannot open the store.
-    `-P`: its working directory may contain another `fleet` package.
+    None when the settings turn it off, or when the agent is isolated and no server runs: a program
+    of an isolated agent cannot open the store. `-P`: the working directory may contain another
+    `fleet` package.
     """
     url = env.get("FLEET_RUN_SERVER", "")
     if not settings.run.mcp or (settings.workspace.isolation != "none" and not url):
@@ -141,7 +143,10 @@ def tools_of(env: Mapping[str, str], settings: Settings) -> dict[str, object] | 
 
 
 def _dollars(task: Task, coder: Coder, settings: Settings) -> float:
-    """What the run may still cost, for a coder that counts itself; 0: no limit."""
+    """The dollars that the run may still spend; 0 when there is no limit.
+
+    Raise `Refused` when there is a limit and the coder does not report its cost.
+    """
     budget = budget_of(task, settings)
     if budget.cost and not coder.costs:
         raise Refused(

@@ -1,4 +1,4 @@
-"""When the supervisor itself ends a run: time limit, full context, budget, silence."""
+"""Decide when the supervisor ends a run: time limit, full context, budget, silence."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
     from fleet.ports import Clock, Coder
 
-FIRST_LINE = 90.0  # seconds; a program that speaks in turns prints something at once, or never
-ASLEEP = 30.0  # seconds between two looks from which on we assume that the machine slept
+FIRST_LINE = 90.0  # seconds for a program that speaks in turns to print anything at all
+ASLEEP = 30.0  # seconds; if two looks are further apart, the machine was asleep
 
 
 def budget_of(task: Task, settings: Settings) -> Budget:
@@ -27,13 +27,13 @@ def budget_of(task: Task, settings: Settings) -> Budget:
 
 
 def window_of(run: Run, fleet: Fleet, coder: Coder, conversation: Conversation) -> int:
-    """The context window in tokens: of the model on our nodes, else as the program reports it."""
+    """The context window in tokens: as declared for a model of ours, else as the coder reports it."""
     model = fleet.model(run.choice.model) if run.choice.model else None
     return model.context if model is not None else conversation.window or coder.window
 
 
 def is_full(conversation: Conversation, window: int, settings: Settings) -> bool:
-    """By what the program itself reports: what it prints need not be in its model's context."""
+    """Whether the context that the coder reports has reached the threshold; estimates do not count."""
     if conversation.usage.estimated:
         return False
     most = window * settings.context_pressure_threshold_pct / 100
@@ -43,7 +43,7 @@ def is_full(conversation: Conversation, window: int, settings: Settings) -> bool
 def over_budget(
     run: Run, task: Task, conversation: Conversation, settings: Settings, now: int
 ) -> Cut | None:
-    """Judged at every report of usage, so that a run overdraws by one reply at most."""
+    """Why to end the run, when its task has used up its budget of money, tokens or time."""
     worked = task.tally.worked + (now - run.started_at if run.started_at else 0)
     why = overdrawn(budget_of(task, settings), task.tally.spent + conversation.usage, worked)
     return Cut(Ending.OVER_BUDGET, why) if why else None
@@ -56,7 +56,7 @@ def out_of_time(run: Run, task: Task, settings: Settings, now: int) -> Cut | Non
 
 
 class SteadyClock:
-    """The store's time at the start plus the time since boot, which no one can set."""
+    """The store's time at the start plus the time elapsed since, whatever the wall clock is set to."""
 
     def __init__(self, at: int, clock: Clock) -> None:
         self._clock = clock
@@ -67,7 +67,7 @@ class SteadyClock:
 
 
 class Silence:
-    """How long a run has printed nothing while it should. Time asleep does not count."""
+    """How long a working run has printed nothing. Time while the machine sleeps does not count."""
 
     def __init__(self, now: float) -> None:
         self._since = self._looked = now
@@ -76,7 +76,7 @@ class Silence:
     def stalled(
         self, conversation: Conversation, limit: float, *, now: float, in_turns: bool
     ) -> Cut | None:
-        """Never while a tool runs: a tool may take as long as it needs."""
+        """Why to end the run, when it was silent too long; None while a tool runs or between turns."""
         awake = now - self._looked < ASLEEP
         if (
             conversation.lines != self._lines

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from fleet.supervisor.attempt.attempt import Attempt
 
 KEY = "words "
-UNHEARD_SECONDS = 60.0  # a program at rest that has not taken a message by then never will
-LINGER = 30 * SECOND  # for a program that does not exit after its last turn: some do not always
+UNHEARD_SECONDS = 60.0  # after which an idle program that did not take a message never will
+LINGER = 30 * SECOND  # for the program to exit after its last turn; then we stop it
 
 
 class PipeChannel:
-    """The keeper knows the order in which messages were sent; a coder hears them in it."""
+    """Sends messages through the keeper, which records their order; the coder hears them in order."""
 
     attended = False
     typing = False
@@ -44,7 +44,7 @@ class PipeChannel:
                 note_heard(self._attempt.parts.store, run, message)
 
     def converse(self) -> None:
-        """Send replies and the next message; when none is left and the coder rests, close."""
+        """Send replies and the next message; when none is left after a turn, close the coder's input."""
         attempt = self._attempt
         for key, text in attempt.replies.items():
             self._launcher.tell(attempt.run.id, text, key=key)
@@ -57,17 +57,17 @@ class PipeChannel:
             self._closed_at = attempt.now()
 
     def last_words(self) -> str:
-        return ""  # they are in its standard error
+        return ""  # a coder behind a pipe writes them to its standard error
 
     def end(self) -> None:
-        """Its pipe ended with its keeper."""
+        """Do nothing: the pipe ended with the keeper."""
 
     def _lingers(self) -> bool:
-        """Whether it has not exited although its turn is over and its input was closed long ago."""
+        """Whether the program still runs long after its last turn ended and its input was closed."""
         return self._attempt.conversation.at_rest and self._attempt.now() - self._closed_at > LINGER
 
     def _speak(self) -> bool:
-        """Send the next message. True while the coder has one to hear, so its input stays open."""
+        """Send the next message. Return whether a message is on its way, so the input stays open."""
         attempt, now = self._attempt, self._attempt.parts.clock.since_boot()
         keys = self._keys()
         if len(keys) > attempt.conversation.heard_words:

@@ -69,7 +69,7 @@ def session_of(task: Task, last: Run | None, run: Run) -> str:
 
 
 def news_for(messages: Sequence[Message], claimed_at: int) -> list[Message]:
-    """Open answers and words from before the claim; the run hears later ones as it works."""
+    """Unheard answers and messages from before the claim; the run hears later ones as it works."""
     return [
         m
         for m in messages
@@ -98,7 +98,7 @@ def instructions(agent: Agent) -> str:
 
 
 def is_reworded(events: Iterable[Event], last: Run) -> bool:
-    """Whether another person or agent changed the task's words after its last run was given them."""
+    """Whether the title or prompt was edited after the last run began, and not by that run."""
     later = (e for e in events if e.at > last.claimed_at and e.run != last.id)
     edits = (e.data["what"].split(", ") for e in later if e.type == Kind.TASK_EDITED)
     return any("title" in what or "prompt" in what for what in edits)
@@ -113,9 +113,10 @@ def compose(
     resuming: bool,
     reworded: bool = False,
 ) -> str:
-    """`resuming`: the coder's session has the task already, so the prompt has only what is new.
+    """Return the prompt: the task, how its last run ended, and the messages it has not heard.
 
-    `reworded`: the words of the task are new, too.
+    `resuming`: the coder's session contains the task, so say only what is new. `reworded`: the title
+    or prompt was edited since the last run.
     """
     unheard = news_for(messages, claimed_at)
     if resuming and len(unheard) == 1 and not reworded:

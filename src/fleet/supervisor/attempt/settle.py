@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fleet.ports import Nodes
 
 MAX_TRIES = 50
-RECENT = 60 * SECOND  # what befell the gateway longer ago did not end the run
+RECENT = 60 * SECOND  # an outage of the gateway longer ago did not end the run
 Queued: TypeAlias = "tuple[Task, list[Change], list[Event]]"
 
 
@@ -93,7 +93,7 @@ def end_run(
 
 
 def _away_again(before: Task, settled: Task, run: Run) -> Task:
-    """Work that landed, and has commits since then that did not: it can land once more."""
+    """Clear `landed` when the run has made new commits since: they can land, too."""
     point, old = settled.tally.checkpoint, before.tally.checkpoint
     commits = {"", old.commit if old else "", run.workspace.base if run.workspace else ""}
     if not settled.tally.landed or point is None or point.commit in commits:
@@ -102,13 +102,13 @@ def _away_again(before: Task, settled: Task, run: Run) -> Task:
 
 
 def is_recorded(store: Store, run: Run, kind: Kind) -> bool:
-    """Whether this event of the run was written, perhaps by an earlier supervisor."""
+    """Whether this event of the run is in the log, perhaps from an earlier supervisor."""
     facts = store.events(task=run.task, limit=200, newest=True)
     return any(e.type == kind and e.run == run.id for e in facts)
 
 
 def _has_unheard_words(store: Store, task: Task) -> bool:
-    """Whether words sent to this task alone wait that no run has heard."""
+    """Whether a message to this task waits that no run has heard; asides do not count."""
     return any(
         m.kind is MessageKind.WORDS and m.state is MessageState.OPEN and not is_aside(m)
         for m in store.messages(task.id)
@@ -118,7 +118,7 @@ def _has_unheard_words(store: Store, task: Task) -> bool:
 def _follow_up(
     store: Store, run: Run, outcome: Outcome, now: int
 ) -> tuple[list[Change], list[Event]]:
-    """A rate limit also parks the credential; a spent budget also asks a person."""
+    """After a rate limit, pause the credential; after a spent budget, ask a person to continue."""
     if outcome.ending is Ending.RATE_LIMITED and not run.choice.node:
         name = credential(run.choice, run.host)
         row = store.slots([name]).get(name) or Slots(name, 0)
@@ -145,10 +145,10 @@ def _event(kind: Kind, run: Run, at: int, **data: object) -> Event:
 
 
 def blame(outcome: Outcome, run: Run, fleet: Fleet, nodes: Nodes, now: int, worked: int) -> Outcome:
-    """A run is lost, not failed, and costs no attempt, when its requests were not answered.
+    """Return the outcome as lost, which costs no attempt, when an outage ended the run.
 
-    Its node went down, or the one that the relay chose; or the gateway or the relay did. `now` is
-    the time of this machine, and `worked` how long the run has: setting the clock changes only the first.
+    That is: its node, the node that the relay chose, the gateway or the relay was down. `now` is this
+    machine's wall clock; `worked` is how long the run worked, by a clock that cannot be set.
     """
     if not run.choice.node or outcome.ending not in {Ending.FAILED, Ending.STALLED}:
         return outcome
@@ -172,7 +172,7 @@ def _down(node: Node | None, nodes: Nodes) -> str:
 
 
 def _interrupted(fleet: Fleet, nodes: Nodes, recent: int) -> str:
-    """Whether the gateway or the relay was away in the last microseconds that the run worked."""
+    """Why the gateway did not answer within the last `recent` microseconds; empty if it did."""
     pulse = nodes.gateway(fleet.gateway)
     if pulse.age is None:
         return ""

@@ -22,7 +22,10 @@ def last_started(store: Store, run: Run) -> Run | None:
 
 
 def site_of(store: Store, task: Task, run: Run, last: Run | None) -> Site:
-    """Reuse the last run's workspace once its processes are gone, else its checkpoint."""
+    """Where the run works: in the last run's workspace if its processes are gone, else a new one.
+
+    A new workspace starts from the task's checkpoint.
+    """
     reusable = (
         last is not None
         and last.host == run.host

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Starting:
-    """Both parts are slow and may fail, so jobs beside the loop do them.
+    """Makes the workspace and launches the coder, in jobs beside the loop: both may be slow.
 
     `ready`: the workspace was made ahead, so only the launch is left.
     """
@@ -42,7 +42,7 @@ class Starting:
         return site.run.workspace or self._parts.checkout(self._project).plan(site)
 
     def go_on(self, site: Site, last: Run | None, workspace: Workspace) -> None:
-        """Do the next part. The launch may be repeated: it counts once the keeper has been seen."""
+        """Begin the next job. Launching twice is harmless: only one keeper can claim the run."""
         if self._job is None and not self._ready:
             checkout = self._parts.checkout(self._project)
             self._job = self._parts.jobs.begin(partial(checkout.prepare, workspace, site))
@@ -50,7 +50,7 @@ class Starting:
             self._launch(site, last, workspace)
 
     def interrupt(self, site: Site) -> None:
-        """End the set-up of its workspace: the run is no longer wanted."""
+        """Stop making the workspace: a person wants the run to end."""
         if self._order is not None or site.run.workspace is None:
             return
         if self._interruption is None or self._interruption.done():

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 PASTE_AGAIN = 15 * SECOND  # after which a message that the program did not take is pasted again
 MAX_PASTES = 3
-LOOK_TRUST_SECONDS = 0.5  # how long the result of a look at the screen holds
+LOOK_TRUST_SECONDS = 0.5  # for which we rely on the last look at the screen
 SHORTEST_PAUSE = SECOND // 64
 LONGEST_PAUSE = SECOND // 8  # between two looks at an unchanged screen
-COMMAND_TAKES = SECOND  # at least, from its Enter until the screen shows what it did
+COMMAND_TAKES = SECOND  # from Enter until we look whether the screen shows what a command did
 TAKEN = frozenset({ScreenState.READY, ScreenState.PANEL})
 PROMPT = "prompt"  # the key of the prompt, which is not a message
-LAST_LINES = 2  # of a screen, that say why its program ended
+LAST_LINES = 2  # lines of the screen that are quoted when the program ended by itself
 AN_ERROR = re.compile(
     r"\b(error|unable|failed|cannot|can't|could not|denied|invalid|not found|no such)\b",
     re.IGNORECASE,
@@ -70,11 +70,11 @@ class TerminalChannel:
         return coder.watch(opening)
 
     def confirm(self) -> None:
-        """`converse` confirms pasted messages; no others need it."""
+        """Do nothing: `converse` confirms the messages that it pasted."""
 
     @cached_property
     def _typed(self) -> dict[str, PastedMessage]:
-        """By message; an earlier supervisor may have pasted it and crashed before it was heard."""
+        """What was pasted, by message; read from the log, as an earlier supervisor may have pasted it."""
         typed: dict[str, PastedMessage] = {}
         for fact in self._parts.store.events(task=self._attempt.run.task, limit=200, newest=True):
             if fact.type == Kind.MESSAGE_TYPED and fact.run == self._attempt.run.id:
@@ -102,7 +102,7 @@ class TerminalChannel:
             self._paste(key, text)
 
     def _is_closed(self) -> bool:
-        """Whether its task was closed and no turn is going on."""
+        """Whether the task was closed and the coder is between turns."""
         run = self._attempt.run
         if run.wanted is Wanted.CLOSE:
             return self._is_free()
@@ -113,7 +113,7 @@ class TerminalChannel:
         return self._typing is not None and not self._typing.done()
 
     def _is_typing(self) -> bool:
-        """A job beside the loop pastes: a program may take long to show the text."""
+        """Whether the job that pastes still runs. Raise the error that it ended with."""
         if self._typing is not None and self._typing.done():
             done, self._typing = self._typing, None
             done.result()
@@ -136,7 +136,7 @@ class TerminalChannel:
         return self._parts.terminal.screen(self._attempt.run.id).state is ScreenState.READY
 
     def _paste(self, key: str, text: str) -> None:
-        """Write the event before pasting: a crash may make us paste twice, but never unrecorded."""
+        """Record the paste, then begin it: after a crash we may paste twice, but never unrecorded."""
         now, heard_words = self._attempt.now(), self._attempt.conversation.heard_words
         at, times, before = self._typed.get(key, PastedMessage(-PASTE_AGAIN, 0, heard_words))
         words = self._attempt.listener().words(text)
@@ -152,10 +152,10 @@ class TerminalChannel:
             )
 
     def _begins_by_itself(self, key: str, now: int) -> bool:
-        """Whether it is about to begin a turn with the prompt it was started with.
+        """Whether the program is about to begin a turn with the prompt it was started with.
 
-        Until then the next thing it hears is that prompt, not our message. A prompt that is one of
-        the program's own commands begins no turn, so we wait only for a while.
+        Until then, the next thing that it hears is that prompt, not our message. A prompt that is one of
+        the program's own commands begins no turn, so stop waiting after `PASTE_AGAIN`.
         """
         if key == PROMPT or self._attempt.conversation.turns or not self._attempt.task.prompt:
             return False
@@ -187,7 +187,7 @@ class TerminalChannel:
         self._ready_seen = (ready, self._parts.clock.since_boot())
 
     def _confirm(self) -> None:
-        """The next words it heard are those we pasted: nothing else was in its prompt box."""
+        """Mark a pasted message as heard once the program reports another input, or ran it as a command."""
         for message in self._attempt.waiting:
             typed = self._typed.get(message.id)
             if typed is None:
@@ -211,7 +211,7 @@ class TerminalChannel:
         return False
 
     def last_words(self) -> str:
-        """Of a program that ended before its first turn: what its screen says of it."""
+        """What the screen says of a program that ended before its first turn; else empty."""
         with suppress(FleetError):
             if not self._attempt.conversation.turns:
                 return last_words(self._parts.terminal.screen(self._attempt.run.id).text)
@@ -219,13 +219,16 @@ class TerminalChannel:
 
     def end(self) -> None:
         """Close its terminal, unless a person is attached; the text of its screen is kept."""
-        with suppress(FleetError):  # its terminal is gone already
+        with suppress(FleetError):  # the terminal is gone already
             if not self._parts.terminal.screen(self._attempt.run.id).watchers:
                 self._parts.launcher.end(self._attempt.run.id)
 
 
 def last_words(screen: str) -> str:
-    """The lines from the first that tells of an error, else the last ones; drawings do not count."""
+    """Return two lines: from the first that mentions an error, else the last ones.
+
+    Lines without words, such as frames, do not count.
+    """
     lines = [" ".join(line.split()) for line in screen.splitlines()]
     spoken = [line for line in lines if _is_sentence(line) and not line.startswith("Pane is dead")]
     errors = [at for at, line in enumerate(spoken) if AN_ERROR.search(line)]

@@ -24,14 +24,14 @@ def changes_of(store: Store, run: Run, message: Message, *, now: int) -> list[Ch
 
 
 def note_heard(store: Store, run: Run, message: Message) -> None:
-    """Raise `Conflict` when the run has ended or changed: the next one has to hear the message."""
+    """Record that the run heard the message. Raise `Conflict` when the run has ended or changed."""
     now = store.now()
     fact = Event(Kind.MESSAGE_HEARD, run.task, SUPERVISOR, now, run.id, {"message": message.id})
     store.commit([*changes_of(store, run, message, now=now), Same(run)], [fact])
 
 
 def unread(store: Store, run: Run, waiting: Sequence[Message]) -> list[Message]:
-    """Leave out copies of messages that the agent has read by itself, so it hears nothing twice."""
+    """Leave out messages whose source the agent has already read, and mark those as heard."""
     messages = []
     for message in waiting:
         if is_read(store, message, run.id):

@@ -1,7 +1,7 @@
-"""`queue: beads`: ready issues of a beads database become tasks; `bd` is told how those end.
+"""`queue: beads`: make tasks of ready issues in a beads database, and tell `bd` how they end.
 
-We claim an issue there before we make it a task here, and we make it a task once. Jobs beside the
-loop call `bd`; only the loop itself uses the store.
+An issue is claimed in `bd` before it becomes a task here, and becomes a task only once. Jobs beside
+the loop call `bd`; only the loop itself uses the store.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fleet.ports import Bead, Job, Jobs, Mark, Store, Tracker
 
 POLL = 5 * SECOND
-SOON = SECOND  # after something has happened here
+SOON = SECOND  # between rounds while there are new events
 LONGEST_PAUSE = 300 * SECOND  # between two tries when bd fails
-TRIES = 5  # to send one update while bd answers otherwise
+TRIES = 5  # to send an update that bd refuses, although it answers other calls
 BATCH = 500
 
 
@@ -63,8 +63,8 @@ class Round:
 class Beads:
     """The loop calls `step` in every round; it never waits.
 
-    `call` calls operations as the actor `name`, which differs for each host: tasks that another
-    host took from its database are that host's.
+    `call` calls operations as the actor `name`, which differs for each host: so a host recognizes the
+    tasks that it made from its own database.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Beads:
         self._job = self._jobs.begin(lambda: round_.run(known, again, room))
 
     def _load_tasks(self) -> None:
-        """Find the tasks that came from beads, and how far the last supervisor read the log."""
+        """Find the tasks made from issues, and how far the last supervisor read the log."""
         self._tasks, before = {}, ""
         while page := self._store.tasks(TaskQuery(before=before, limit=BATCH)):
             for task in page:
@@ -212,7 +212,7 @@ class Beads:
             else:
                 self._tasks[bead.id] = self._call(self._task(bead)).id
             self._over.discard(bead.id)
-        except FleetError as error:  # its title, directory or coder is refused
+        except FleetError as error:  # the issue's title, directory or coder is not valid
             why = f"The fleet cannot take it: {error.message} {error.fix}".strip()
             self._updates.append(Update(self._seen, bead.id, "block", why))
 

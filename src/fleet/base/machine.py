@@ -204,7 +204,7 @@ def _parent(pid: int) -> int:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat after the program's name: state, parent, group, session, …"""
+    """The fields of /proc/PID/stat after the program's name: state, parent, group, session and so on."""
     with suppress(OSError), open(f"{PROC}/{pid}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].split()
     return []

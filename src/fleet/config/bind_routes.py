@@ -62,7 +62,9 @@ class RouteBinder:
             given = self.binder.merged.leaves["routes", name, each].origin.layer != "default"
             if given and not declared[each]:
                 fix = "Name at least one, or leave it out."
-                self.binder.wrong(("routes", name, each), "is empty, so it would match any task.", fix)
+                self.binder.wrong(
+                    ("routes", name, each), "is empty, so it would match any task.", fix
+                )
 
     def check_agent(self, name: str, agent: str) -> None:
         known = (*self.agents, *CODERS, *self.binder.own)

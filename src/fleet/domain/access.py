@@ -80,10 +80,10 @@ LEEWAY = 60.0  # seconds by which another machine's clock may differ from the se
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A person, a run or the supervisor. A run's `run` is its id, and it acts on its own task.
+    """A person, a run or the supervisor. `run`: the id of the run, if the actor is one.
 
-    `remote`: it asks a server, with a token. Any other actor is at this machine, and has a shell.
-    `token` and `until`: the id of that token, and when it expires, in microseconds.
+    `remote`: the actor asks a server, with a token; all others have a shell on this machine. `token`
+    and `until`: the id of that token, and when it expires, in microseconds.
     """
 
     name: str
@@ -106,7 +106,7 @@ SUPERVISOR = "supervisor"
 def claims_of(actor: Actor, token_id: str, *, at: float, until: int) -> dict[str, Any]:
     """The claims of an actor's token; times are in seconds since 1970.
 
-    `at` has a fraction: of two tokens of one second a revocation between them ends only the first.
+    `at` has a fraction, so that a revocation can fall between two tokens made in the same second.
     """
     return {
         "jti": token_id, "aud": AUDIENCE, "iat": at, "exp": until,
@@ -115,7 +115,7 @@ def claims_of(actor: Actor, token_id: str, *, at: float, until: int) -> dict[str
 
 
 def sees(actor: Actor, team: str) -> bool:
-    """Whether what belongs to this team exists for the actor; to others it is as if it did not."""
+    """Whether the actor may know of this team and what belongs to it; to others it does not exist."""
     return team == actor.team or actor.role is Role.COORDINATOR
 
 
@@ -137,9 +137,9 @@ EVER = 1 << 62  # a time that is later than any
 
 
 class Revocation(NamedTuple):
-    """Ends the tokens that have this key and were made up to `before`: one row ends all of a person.
+    """Ends all tokens that have this key and were made up to `before`, such as all of one person.
 
-    Times are in microseconds. `until`: when nothing of it can still be valid; 0 for never.
+    Times are in microseconds. `until`: when the last of these tokens expires; 0: never.
     """
 
     key: str
@@ -152,19 +152,19 @@ def token_key(token_id: str) -> str:
 
 
 def enrolment_key(mark: str) -> str:
-    """`mark` is the beginning of the hash of its secret, which tokens carry."""
+    """The key of tokens made by this enrolment; `mark`: the first characters of its secret's hash."""
     return f"enrolment:{mark}"
 
 
 def name_key(name: str, team: str = "") -> str:
-    """Without a team: of that name in every team."""
+    """The key of the tokens of this name in this team; without a team, in every team."""
     return f"name:{len(team)}:{team}:{name}"  # a name may have a colon in it
 
 
 def keys_of(
     token_id: str, name: str, team: str, enrolment: str = "", session: str = ""
 ) -> tuple[str, ...]:
-    """The keys of the revocations that would end this token. `session`: its first token, if it has one."""
+    """The keys by which this token can be revoked. `session`: the first token of its session, if any."""
     keys = [ALL, token_key(token_id), name_key(name), name_key(name, team)]
     keys += [enrolment_key(enrolment)] if enrolment else []
     keys += [token_key(session)] if session else []
@@ -172,5 +172,8 @@ def keys_of(
 
 
 def is_ended(revoked: Mapping[str, int], keys: Iterable[str], at: int) -> bool:
-    """Whether what was made at that time is revoked; `revoked` has the time of each key."""
+    """Whether a token with these keys, made at that time, is revoked.
+
+    `revoked`: by key, up to which time of making tokens are revoked.
+    """
     return any(at <= revoked.get(key, -1) for key in keys)

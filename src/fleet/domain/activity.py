@@ -1,7 +1,7 @@
 """What an agent is doing, and how we know.
 
-The process comes first: a dead one does nothing. Then what the program's hooks wrote into the
-transcript. The screen comes last, where those leave a doubt: no program's hooks report everything.
+The state of its process counts first, then what the program's hooks wrote into the transcript. No
+program's hooks report everything, so the screen decides where the transcript leaves a doubt.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Doing(StrEnum):
     STARTING = "starting"
     WORKING = "working"
     WAITING = "waiting"  # its turn has ended, and it waits for a person
-    PERMISSION = "permission"  # a dialog is on its screen
+    PERMISSION = "permission"  # its screen shows a dialog
     PANEL = "panel"  # a panel of its program is open, such as that of /help; Esc closes it
-    FIRST_START = "first-start"  # its program asks what it asks a person once: theme, login, trust
+    FIRST_START = "first-start"  # its program asks what it asks only once: theme, login, trust
     IDLE = "idle"  # it has not been told anything yet
     EXITED = "exited"
-    UNKNOWN = "unknown"  # we could not look, which proves nothing
+    UNKNOWN = "unknown"  # we could not look
 
 
 class Activity(NamedTuple):
@@ -36,9 +36,9 @@ class Activity(NamedTuple):
 
 
 class SeenRun(NamedTuple):
-    """What was seen of a run from outside. `words`: what its screen asks, as far as it says.
+    """What a run is doing, as seen from outside. `words`: what its screen asks.
 
-    `always`: the answer to that for good which the screen offers.
+    `always`: the answer on its screen that allows this from now on, if there is one.
     """
 
     doing: str
@@ -57,15 +57,15 @@ _MEANS = {
     SaidKind.RESULT: Doing.WAITING,
     SaidKind.SESSION: Doing.IDLE,
 }
-_BESIDE = {SaidKind.TOOL, SaidKind.HEARD}  # may still be reported while a dialog is open
+_BESIDE = {SaidKind.TOOL, SaidKind.HEARD}  # lines that may be written while a dialog is open
 
-MOST_SAID = 80  # characters of its words that are shown as evidence
-DRAWN = 1.0  # seconds that a screen may take to show what a hook has just reported
-SILENT = 3.0  # seconds without a transcript line after which the screen may know better
+MOST_SAID = 80  # characters of a transcript line that are quoted as evidence
+DRAWN = 1.0  # seconds that a screen may take to show what a hook reported
+SILENT = 3.0  # seconds without a transcript line, after which we look at the screen
 
 
 def by_its_words(words: Iterable[tuple[SaidKind, str]]) -> Activity | None:
-    """The activity, by the newest lines of the transcript; None when they tell nothing.
+    """The activity according to the newest lines of the transcript; None when no line tells.
 
     A session line alone means that the program has started and was given nothing to do.
     """
@@ -84,10 +84,10 @@ def by_its_words(words: Iterable[tuple[SaidKind, str]]) -> Activity | None:
 
 
 def in_doubt(activity: Activity | None, *, silent: float) -> bool:
-    """Whether the screen may know better than the transcript.
+    """Whether to look at the screen, because the transcript may be behind.
 
     `silent`: seconds since the last line. No hook reports that a dialog was answered, and some
-    programs have none for a turn that failed.
+    programs have no hook for a turn that failed.
     """
     if activity is None:
         return True
@@ -97,9 +97,9 @@ def in_doubt(activity: Activity | None, *, silent: float) -> bool:
 def by_its_screen(
     activity: Activity | None, screen: str, rule: str, *, silent: float
 ) -> Activity | None:
-    """What the screen adds to the transcript; None when it adds nothing.
+    """The activity according to the screen; None when the screen does not correct the transcript.
 
-    `screen` is the state that a screen rule found, and `rule` is the name of that rule.
+    `screen` is the state that a screen rule recognized, and `rule` is the name of that rule.
     """
     shows = f"its screen shows {rule}"
     doing = activity.doing if activity else None
@@ -120,7 +120,7 @@ def by_its_screen(
 
 
 def wish(by_hook: str, on_screen: str) -> str:
-    """What it asks leave for: in the hook's words, unless its screen asks about something else."""
+    """What the agent asks permission for: as its hook says, unless its screen shows another request."""
     about = "".join(by_hook.partition(": ")[2].split())[:40]
     if not on_screen or (about and about in "".join(on_screen.split())):
         return by_hook or on_screen

@@ -23,22 +23,20 @@ if TYPE_CHECKING:
     from fleet.domain.task import Task
 
 TO_ALL = "to_all"  # in the data of mail that was sent to the whole team
-MAX_UNASKED_CHARACTERS = (
-    20_000  # of a message that enters a conversation unasked; the rest stays where it was posted
-)
-MOST_MEMORY = 500  # characters of each memory that a new run is told
-BREAKS = "[\x85\u2028\u2029]"  # line breaks that JSON leaves as they are
+MAX_UNASKED_CHARACTERS = 20_000  # of a message pushed into a conversation; the rest is left out
+MOST_MEMORY = 500  # characters of each memory in the prompt of a new run
+BREAKS = "[\x85\u2028\u2029]"  # line breaks that JSON does not escape
 SOLE = ("text", "directive", "message")  # a payload with one of these alone is shown as text
 
 
 FOR_ONE = frozenset({MessageKind.MAIL, MessageKind.POST, MessageKind.HANDOFF})
 PRIVATE = "[private message]"
-SHORTEST = 4  # characters of a line that is private; a shorter one says little
-MOST_CANDIDATES = 5  # candidates that are listed when a name could mean several agents
+SHORTEST = 4  # characters; shorter lines of a private message are not hidden
+MOST_CANDIDATES = 5  # tasks that an error lists when a name could mean several agents
 
 
 class Reader(NamedTuple):
-    """A member of a team who would read a message. `names` reach it; an agent has a `task`."""
+    """A member who wants to read a message. `names`: those that reach it. `task`: of an agent."""
 
     names: frozenset[str]
     task: str = ""
@@ -46,10 +44,10 @@ class Reader(NamedTuple):
 
 
 def may_read(message: Message, reader: Reader, *, members: Collection[str] = ()) -> bool:
-    """Whether a member of the message's team may read it. `members`: of its chat; empty: all.
+    """Whether a member of the message's team may read it. `members`: of its chat; empty: everyone.
 
-    A message for one is read by that one, its author and those who lead; a chat by its members
-    alone. The copy that an agent hears is for that agent: others read the original, if they may.
+    A message to one member may be read by that member, its author and the leads; a chat by its members
+    alone. The copy that an agent hears is for that agent and, except from a chat, for the leads.
     """
     if message.author in reader.names:
         return True
@@ -65,9 +63,9 @@ def may_read(message: Message, reader: Reader, *, members: Collection[str] = ())
 def without_private(
     lines: Sequence[str], messages: Sequence[Message], reader: Reader
 ) -> tuple[str, ...]:
-    """Lines of the transcript of an agent, without those messages to it that are not the reader's.
+    """Return an agent's transcript with the messages that the reader may not read replaced.
 
-    A coder repeats what it heard, as text or in JSON.
+    A coder may repeat a message as text or as JSON; both are replaced.
     """
     texts = [m.text for m in messages if not may_read(m, reader)]
     private = {line.strip() for text in texts for line in text.splitlines()}
@@ -88,9 +86,9 @@ def _without(line: str, forms: Sequence[str]) -> str:
 
 
 def names_of(task: Task, *, person: bool) -> tuple[str, ...]:
-    """The names that reach its agent: the task, any of its runs, and the branch it asked for.
+    """The names that reach the task's agent: the task, its runs, and the branch that it names.
 
-    `person`: a person of its team has the branch's name; then the branch reaches only them.
+    `person`: a person of the team has the same name as the branch, and the name then means the person.
     """
     runs = (f"{task.id}.{number}" for number in range(1, task.tally.runs + 1))
     branch = "" if person else task.spec.branch
@@ -98,7 +96,7 @@ def names_of(task: Task, *, person: bool) -> tuple[str, ...]:
 
 
 def agent_of_branch(branch: str, tasks: Sequence[Task]) -> Task | None:
-    """The one task of these whose agent has the branch. Raise `BadInput` when there are several."""
+    """The task that names this branch, or None. Raise `Mismatch` when several do."""
     named = [task for task in tasks if task.spec.branch == branch]
     if len(named) > 1:
         known = ", ".join(
@@ -156,13 +154,13 @@ def _payload(data: Mapping[str, Any]) -> str:
 
 
 def _one_line(data: Mapping[str, Any]) -> str:
-    """The text as JSON: some programs read a prompt line by line, so no line may begin within it."""
+    """The data as one line of JSON: some programs read a prompt line by line."""
     text = json.dumps(data, ensure_ascii=False)
     return re.sub(BREAKS, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _with_head(head: str, text: str) -> str:
-    """Start with a bracket, so that no program takes the text for one of its own commands."""
+    """Put the head in brackets before the text, so that no program takes the text for a command."""
     cut = (
         "" if len(text) <= MAX_UNASKED_CHARACTERS else "\n… (shortened: this is only its beginning)"
     )
@@ -178,9 +176,9 @@ def as_memories(memories: Sequence[tuple[str, str]]) -> str:
 
 
 def source_of(words: Message) -> str:
-    """The id of the message that these words copy; empty when they were sent to the agent directly.
+    """The id of the message that this is a copy of; empty if it was sent to the agent directly.
 
-    A copy keeps no task open: the original stays unread until the agent hears it.
+    A copy does not keep its task open: the original stays unread until the agent hears the copy.
     """
     return str(words.data.get("id", "")) if words.data.get("source") else ""
 

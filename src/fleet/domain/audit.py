@@ -1,4 +1,4 @@
-"""The audit trail: who asked the server for what, from where, and how it ended."""
+"""The audit trail: who asked the server for what, from where, and with what result."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fleet.base.outside import Time
 from fleet.domain.data import NamedTuple, dataclass
 
 MAX_TARGET = 200  # characters
-MAX_NAME = 64  # of one name in it: too few for the signature of a token that a person pasted
+MAX_NAME = 64  # of one name in the target: too few for a whole token that a person pasted there
 REFUSED_STATUSES = frozenset({401, 403, 421, 429})
 REFUSED_CODES = frozenset({"no_such_place"})
-# The fields of requests that name a thing. Fields with text that people wrote are not among them.
+# Fields of requests that name a thing; never those with free text.
 NAMING = (
     "task", "swarm", "run", "message", "mail", "question", "chat", "checkpoint", "handoff", "posts",
     "token", "enrolment", "member", "name", "handle", "to", "assignee", "key", "path", "file",
@@ -28,7 +28,7 @@ class AuditOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """`token` is the token's id. `count`: how often, since the last record of the same refusal."""
+    """One request. `token`: the token's id. `count`: how many refusals this record stands for."""
 
     id: str
     at: Time
@@ -74,7 +74,7 @@ def outcome_of(status: int, code: str) -> AuditOutcome:
 
 
 def target_of(request: object, reply: object = None) -> str:
-    """The names of what a request is about, and of what it made; never what people wrote."""
+    """The ids and names of what a request is about and of what it made; never free text."""
     kind: Any = type(request)
     names = [getattr(reply, "id", ""), *(getattr(request, name) for name in _naming(kind))]
     texts = dict.fromkeys(text for name in names for text in _texts(name))
@@ -92,6 +92,6 @@ def _texts(name: Any) -> list[str]:
 
 
 def number_of(record_id: str) -> int:
-    """`a-57` is 57; 0 when it is no id."""
+    """The number in the id of a record, as 57 in `a-57`; 0 when it is not an id."""
     number = record_id.removeprefix("a-")
     return int(number) if number.isascii() and number.isdigit() and len(number) < 19 else 0

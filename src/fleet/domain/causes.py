@@ -1,7 +1,7 @@
-"""What an actor may cause: the one decision that every way to a run passes.
+"""What an actor may cause. Every request that can lead to a run is decided here.
 
-A permission says what an actor may call. This says what may come of the call: a run at all, by
-which agent, in which role, where, with which commands, and how deep agents may spawn agents.
+A permission says what an actor may call. This module says what the call may lead to: whether a run,
+by which agent, in which role and directory, with which commands, and how deep agents may spawn agents.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from fleet.domain.routes import Traits
     from fleet.domain.task import Spec, Task
 
-HERE = ""  # the cause of what a person at this machine asks for, or an agent that works for one
+HERE = ""  # the cause of requests by a person at this machine, and by agents that work for one
 KINDS = {"lead": str(Role.TEAM_LEAD)}  # claude-fleet's names for some roles
-PROGRAMS = frozenset({"scripted"})  # coders that carry out their prompt as a program
+PROGRAMS = frozenset({"scripted"})  # coders that execute their prompt as a program
 
 
 def _granted(permission: Permission) -> frozenset[str]:
     return frozenset({HERE, *(str(role) for role in Role if permission in GRANTS[role])})
 
 
-RUN = _granted(Permission.SPAWN)  # the causes of a run
-ANYTHING = _granted(Permission.ADMIN)  # of any coder, command and directory
+RUN = _granted(Permission.SPAWN)  # the causes that may start runs
+ANYTHING = _granted(Permission.ADMIN)  # the causes that may name any coder, command and directory
 WITHIN = {  # by role: the roles that its runs can have
     role: frozenset(r for r in RUN_ROLES if GRANTS[Role(r)] <= GRANTS[role]) for role in Role
 }
@@ -41,13 +41,13 @@ RANKS = (HERE, *map(str, Role))  # the highest first
 
 
 OUTSIDE = str(Role.TEAM_LEAD)  # the cause of a task whose words came from a ticket
-PLAIN = "worker"  # the role of its runs
+PLAIN = "worker"  # the role of runs of such a task
 
 
 class Declared(NamedTuple):
     """What a project declares. `default`: its default agent or coder.
 
-    `program`: who runs this Fleet has made one of `PROGRAMS` the default, so anybody may use it.
+    `program`: the owner of this installation made one of `PROGRAMS` the default, so everybody may use it.
     """
 
     fleet: Fleet
@@ -56,10 +56,10 @@ class Declared(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What a task would make happen. `run`: it would get runs of its own.
+    """What a task would lead to. `run`: it would get runs of its own.
 
     `role`: of its runs, as the request names it. `depth`: how many agents are between a person and
-    its runs. `traits`: by which a route chooses its agent, if one is to.
+    its runs. `traits`: what routes look at to choose its agent; None when no route is to choose.
     """
 
     spec: Spec
@@ -73,7 +73,7 @@ class Effects(NamedTuple):
 class CauseRules(NamedTuple):
     """What the decision depends on. `is_offered`: whether the actor's team may name a directory.
 
-    `declared` is called last: it reads files in a directory that the actor may have named.
+    `declared` is called last, as it reads files in a directory that the actor may have named.
     """
 
     max_depth: Callable[[], int]
@@ -82,9 +82,9 @@ class CauseRules(NamedTuple):
 
 
 class Caused(NamedTuple):
-    """`by`: a role, or `HERE`. `role`: of its runs; empty: as its agent is declared.
+    """The decision. `by`: the cause, a role or `HERE`. `role`: of its runs; empty: as declared.
 
-    `counted`: it waits for a free place, whatever its mode is.
+    `counted`: its runs count against `max_concurrent`, even in a terminal.
     """
 
     by: str
@@ -93,10 +93,10 @@ class Caused(NamedTuple):
 
 
 def cause_of(actor: Actor, own: Task | None = None) -> str:
-    """`own`: the task of the actor's run.
+    """The cause of what this actor asks for. `own`: the task of the actor's run.
 
-    An agent that works for a person at this machine can do what that person can: it has their
-    shell. Any other run can cause what its role can.
+    An agent that works for a person at this machine may do what that person may, as it has their
+    shell. Any other run may cause what its role may.
     """
     if own is not None and own.caused_by == HERE:
         return HERE
@@ -104,9 +104,9 @@ def cause_of(actor: Actor, own: Task | None = None) -> str:
 
 
 def decide(actor: Actor, effects: Effects, rules: CauseRules, *, own: Task | None = None) -> Caused:
-    """Raise unless the actor may cause this; else say what becomes of it.
+    """Raise unless the actor may cause this; return by whom and how the task is caused.
 
-    A task of an actor who may cause no run waits for one who may: see `is_held`.
+    A task of an actor who may not start runs waits for one who may: see `is_held`.
     """
     by = cause_of(actor, own)
     if effects.run and effects.depth:
@@ -121,7 +121,7 @@ def decide(actor: Actor, effects: Effects, rules: CauseRules, *, own: Task | Non
 
 
 def _check_commands(actor: Actor, spec: Spec) -> None:
-    """A command is as good as a shell on this machine, and so is work outside a worktree."""
+    """Refuse a gate and work outside a worktree: either is as powerful as a shell on this machine."""
     if spec.gate or spec.in_place:
         what = "a command as its gate" if spec.gate else "work outside a worktree"
         raise Forbidden(
@@ -143,7 +143,7 @@ def check_directories(by: str, named: tuple[str, ...], is_offered: Callable[[str
 
 
 def _check_agent(actor: Actor, spec: Spec, declared: Declared) -> None:
-    """Naming the default is the same as naming none. A declared agent has its own coder."""
+    """Raise unless the task names no agent, the default, or a declared agent with its own coder."""
     fleet, name = declared.fleet, spec.agent or spec.coder or declared.default
     known = name == declared.default or name in fleet.agents
     coder = fleet.agent(name).coder if known else ""
@@ -166,7 +166,7 @@ def _check_agent(actor: Actor, spec: Spec, declared: Declared) -> None:
 
 
 def _check_permissions(actor: Actor, spec: Spec, agent: Agent) -> None:
-    """A task from outside may have fewer permissions than its agent is declared with, never more."""
+    """Raise when the task asks for more permissions than its agent is declared with."""
     wanted = spec.limits.permissions
     if wanted in PERMISSIONS and PERMISSIONS.index(wanted) > PERMISSIONS.index(agent.permissions):
         raise Forbidden(
@@ -178,7 +178,7 @@ def _check_permissions(actor: Actor, spec: Spec, agent: Agent) -> None:
 
 
 def permissions_of(task: Task, agent: Agent) -> str:
-    """What the task's runs may do. An actor who may not cause anything cannot raise what is declared."""
+    """The permissions of the task's runs: at most the agent's, unless the cause is in `ANYTHING`."""
     wanted = task.spec.limits.permissions or agent.permissions
     if task.caused_by in ANYTHING:
         return wanted
@@ -186,10 +186,10 @@ def permissions_of(task: Task, agent: Agent) -> str:
 
 
 def from_ticket(task: Task, actor: Actor, agent: Agent, *, program: bool) -> Task:
-    """The task whose words are a ticket's: a person outside of the team wrote them.
+    """The task made from a ticket, whose words somebody outside the team wrote.
 
-    `actor` asks for it, so it runs; but with no more than is declared, whoever that is. Raise when
-    the agent would carry out such words as a program, or with more permissions.
+    It runs with at most the declared permissions, whoever `actor` is. Raise when it asks for more, or
+    when the agent would execute the words as a program.
     """
     _check_permissions(actor, task.spec, agent)
     if not may_speak(OUTSIDE, agent.coder, program=program):
@@ -207,10 +207,7 @@ def may_speak(by: str, coder: str, *, program: bool) -> bool:
 
 
 def check_may_allow(actor: Actor, own: Task | None, task: str) -> None:
-    """Raise unless the actor may let an agent do what its settings leave to a person.
-
-    A person who types at a terminal can: in the dialogs of its program, and in the shell behind many.
-    """
+    """Raise unless the actor may answer an agent's permission dialog, or type in its terminal."""
     if own is not None:
         raise Forbidden(
             f"{actor.name} is an agent, and a person decides what {task} may do.",

@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from fleet.domain.routes import RouteRule
     from fleet.domain.task import Spec, Task
 
-DEFAULT = "default"  # as an agent: whoever the supervisor's default is when the task starts
-OWN_WAY = frozenset({"acp", "command", "scripted"})  # coders that may not use the gateway
+DEFAULT = "default"  # as an agent's name: the supervisor's default when the task starts
+OWN_WAY = frozenset(
+    {"acp", "command", "scripted"}
+)  # coders that may reach models without our gateway
 LOOPBACK = r"[a-z]+://(?:[^@/]*@)?(?:localhost|127\.[\d.]+|\[::1\])(?:[:/]|$)"
-NEVER = "/never"  # after the address of a gateway that nobody has started
+NEVER = "/never"  # appended to the address of a gateway that was never started
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """`model` goes with `coder` alone: another coder has a default of its own."""
+    """The default coder and its model; with another coder, that coder's own default model is used."""
 
     coder: str
     model: str = ""
@@ -37,10 +39,10 @@ class Defaults:
 def choose(
     spec: Spec, fleet: Fleet, defaults: Defaults, route: RouteRule | None = None
 ) -> tuple[Agent, Choice]:
-    """`route`: the rule that chose for it.
+    """Choose the agent, coder and model of a task. `route`: the rule that matched it, if any.
 
-    Raise `NotFound` when the task names an agent or a coder that does not exist, `Refused` when no
-    node that serves its model has the tags that it needs.
+    Raise `NotFound` when the task names an agent or a coder that does not exist, and `Refused` when
+    no node that serves the model has the tags that the agent or the route needs.
     """
     if route is not None:
         from fleet.domain.routes import routed  # noqa: PLC0415  # start-up time
@@ -56,7 +58,7 @@ def choose(
 
 
 def _narrowed(name: str, fleet: Fleet, needs: tuple[str, ...]) -> str:
-    """The name of the model on the nodes that have the tags; a coder's own model has no nodes."""
+    """The name of the model limited to nodes with these tags; a model that is not ours is unchanged."""
     model = fleet.model(name) if needs and name else None
     if model is None:
         return name
@@ -71,14 +73,14 @@ def _narrowed(name: str, fleet: Fleet, needs: tuple[str, ...]) -> str:
 
 
 def waits_for_default(spec: Spec, fleet: Fleet) -> bool:
-    """Whether its agent is chosen when it starts. An agent that is declared as `default` is not."""
+    """Whether the task asks for `default`, and no declared agent has that name."""
     return spec.agent == DEFAULT and DEFAULT not in fleet.agents
 
 
 def frozen(task: Task) -> Choice | None:
-    """The choice made when the task was added; None: it is made, or made again, when it starts.
+    """The choice made when the task was added; None if it must be made when the task starts.
 
-    A person may have edited the spec since.
+    That is so when none was made, or when a person has edited the spec since.
     """
     choice, spec = task.choice, task.spec
     if choice is None:
@@ -92,7 +94,7 @@ def frozen(task: Task) -> Choice | None:
 
 
 def program_owner(choice: Choice, agent: Agent) -> str:
-    """Whose program it is: the agent's, when it names one, else the coder's."""
+    """Who names the program to run: the agent, if it has a command, else the coder."""
     return f"agent:{agent.name}" if agent.command else choice.coder
 
 
@@ -110,12 +112,12 @@ def model_slots(
     down: Mapping[str, str] = NOTHING,
     hosts: Sequence[str] = ("",),
 ) -> tuple[Slot, ...]:
-    """The slots that serve its model, best first; none when the coder has a model of its own.
+    """The slots that serve the chosen model, best first; none when the model is not one of ours.
 
-    `down`: why a node, by its address, or one model of it, by `serving_place`, cannot be used now.
-    While that is so of all nodes of the model, its fallbacks answer, so their slots count as well.
-    `hosts`: the machines on which it could run; what answers at an address such as `localhost` is on
-    each of them another server.
+    `down`: why a node (by its address) or one model of it (by `serving_place`) cannot be used. While
+    all nodes of the model are down, its fallbacks answer, so their slots are returned as well.
+    `hosts`: the machines on which the run could start; an address such as `localhost` means a
+    different server on each of them.
     """
     model = fleet.model(choice.model) if choice.model else None
     if model is not None and (why := gateway_down(choice, fleet, down)):
@@ -131,9 +133,9 @@ def model_slots(
 
 
 def gateway_down(choice: Choice, fleet: Fleet, down: Mapping[str, str]) -> str:
-    """Why its requests would not be answered, whatever the nodes do; empty when they would.
+    """Why the gateway cannot be used; empty if it can, or if the coder may do without it.
 
-    A program of the user's own may reach its model without a gateway that was not started.
+    A coder in `OWN_WAY` may reach its model without a gateway that was never started.
     """
     url = url_of(fleet.gateway)
     if why := down.get(url):
@@ -142,12 +144,12 @@ def gateway_down(choice: Choice, fleet: Fleet, down: Mapping[str, str]) -> str:
 
 
 def is_loopback(endpoint: str) -> bool:
-    """Whether the address means another server on each machine."""
+    """Whether the address, such as `localhost`, means a different server on each machine."""
     return bool(re.match(LOOPBACK, endpoint))
 
 
 def slot_of(serving: Serving, host: str) -> str:
-    """The name under which runs on this host hold it."""
+    """The name of the slots of this serving, for runs on this host."""
     own = host if is_loopback(serving.node.endpoint) else ""
     return on_host(serving_place(serving), own)
 

@@ -40,7 +40,7 @@ else:
 
 
 class _Fields:
-    """`__dataclass_fields__` of a record, which the standard library makes when somebody asks."""
+    """Makes `__dataclass_fields__` of a record when it is first read, by the standard library."""
 
     def __init__(self, made: Any, annotations: dict[str, Any], defaults: dict[str, Any]) -> None:
         self._made, self._annotations, self._defaults = made, annotations, defaults
@@ -201,8 +201,8 @@ def _compiled(
 
 
 FEW = 3  # objects of a class: to write a method takes as long as to make twenty without it
-FLAT = {"flat": True}  # metadata of a field: in JSON its own fields stand among the record's
-_none = object()  # the argument was not given
+FLAT = {"flat": True}  # metadata of a field: in JSON, its fields are merged into the record's
+_none = object()  # stands for an argument that was not given
 
 
 def _values(self: Any) -> tuple[Any, ...]:

@@ -18,25 +18,23 @@ class EntryKind(StrEnum):
     CHAT = "chat"  # its members; its lines are messages
     ENROLMENT = "enrolment"  # the hash of a secret that can be exchanged for tokens
     CODE = "code"  # the hash of a one-time code that opens a session
-    REVOCATION = "revocation"  # its key says of which tokens
+    REVOCATION = "revocation"  # of the tokens that have its key
     PLAN = "plan"  # tasks that were added together, by the hash of what was asked for
     USAGE = "usage"  # what the runs that ended in one hour used
     MARKS = "marks"  # the items of the inbox that a person has put away, and until when
     VIEW = "view"  # a filter of the dashboard's list of tasks, under a name
-    RACE = "race"  # of the batch that is its key; it counts while it is being decided
+    RACE = "race"  # its key is the batch; it counts until a winner is picked
     TICKET = "ticket"  # the task of a ticket, by the ticket's address; its owner is the task
-    PROJECT = (
-        "project"  # by what a project is known on every host; its key is its name in the store
-    )
-    DISK = "disk"  # how much of its disk the home of the host takes that is its key
-    ONCE = "once"  # the reply to a request, for when it is repeated
+    PROJECT = "project"  # how hosts recognize a project; its key is the project's name in the store
+    DISK = "disk"  # how much of its disk a host's home takes; its key is the host
+    ONCE = "once"  # the reply to a request with an idempotency key, for when it is repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One for each kind, team and key. Searches look at `text`.
+    """A record; there is at most one of each kind, team and key.
 
-    `until`: when it expires; 0: never.
+    `text`: what searches look at. `until`: when it expires; 0: never.
     """
 
     id: str
@@ -55,7 +53,7 @@ class Entry:
 
 
 def words_of(query: str) -> tuple[str, ...]:
-    """The words of a query; an entry is found when its text contains all of them."""
+    """The words of a query; an entry matches when its text contains all of them."""
     return tuple(dict.fromkeys(query.casefold().split()))
 
 

@@ -29,10 +29,8 @@ class FleetError(Exception):
     code = "error"
     exit_status = 1
     http_status = 500
-    about: Mapping[str, object] = {}  # what a program would want to know of it
-    public = (
-        ""  # the sentence for others than who runs this machine, where the message says too much
-    )
+    about: Mapping[str, object] = {}  # details for programs
+    public = ""  # the message for other teams, where `message` says too much about this machine
 
     def __init__(self, message: str, *, fix: str = "", code: str | None = None) -> None:
         super().__init__(message)
@@ -63,7 +61,7 @@ class BadInput(FleetError):
 
 
 class Mismatch(BadInput):
-    """A server answers 409, as to all that its description does not rule out."""
+    """Input that is valid by itself, but not together or with what exists; HTTP status 409."""
 
     http_status = 409
 
@@ -85,7 +83,7 @@ class Unavailable(FleetError):
 
 
 class StoreAway(Unavailable):
-    """The store cannot be used now; whatever else is unavailable says nothing about it."""
+    """The store cannot be reached now."""
 
 
 class BadStore(StoreAway):
@@ -97,16 +95,16 @@ class TooSlow(Unavailable):
 
 
 class Spoiled(Conflict):
-    """One of several that were written as one has failed, so none of them was made."""
+    """One change of a batch that is written as a whole failed, so none was written."""
 
 
-LONG_NAME = 8  # letters: in a name as long as that two slips are one name still
+LONG_NAME = 8  # letters from which on a name may have two slips
 SEPARATORS = str.maketrans("-_/", "...")
 FAR = 99  # slips, more than any name may have
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`Did you mean 'x'?` when `name` looks like a slip for `x`, else the empty string."""
+    """Return `Did you mean 'x'?` when `name` looks like a typing slip for `x`, else an empty string."""
     typed = _parts(name)
     slips = {other: _slips(typed, _parts(other)) for other in known}
     least = min(slips.values(), default=FAR)
@@ -119,21 +117,21 @@ def _parts(name: str) -> list[str]:
 
 
 def _slips(typed: list[str], meant: list[str]) -> int:
-    """The slips in the worst part, for each counts: `workspace.foo` is not `workspace.root`."""
+    """The slips in the worst part; so `workspace.foo` is not taken for `workspace.root`."""
     if len(typed) != len(meant):  # `heavycoder` for `heavy-coder`
         return 1 if "".join(typed) == "".join(meant) else FAR
     return max(_slips_in_word(a, b) for a, b in zip(typed, meant, strict=True))
 
 
 def _slips_in_word(typed: str, meant: str) -> int:
-    """A letter too many, one too few, another one, or two that were swapped; `FAR` if too many.
+    """Count letters inserted, left out, replaced or swapped; `FAR` if there are too many.
 
-    Shares of common letters do not serve: by them, `nope` is as near to `open` as many a slip is.
+    A share of common letters would not do: by that measure, `nope` is near to `open`.
     """
     if typed == meant:
         return 0
     most = 2 if len(meant) >= LONG_NAME else 1
-    if not typed or abs(len(typed) - len(meant)) > most:  # most names: their letters are not read
+    if not typed or abs(len(typed) - len(meant)) > most:  # the usual case, without reading letters
         return FAR
     if len(typed) == len(meant) < 4 and sorted(typed) != sorted(meant):
         return FAR  # with another letter, a name of three is another name: `get` is not `set`

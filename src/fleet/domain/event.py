@@ -8,8 +8,8 @@ from typing import Any
 
 from fleet.domain.data import dataclass
 
-VERSION = 1  # of what events of every kind carry; a kind that changes its data raises its own
-TASK = "task."  # what every kind begins with that changes the task itself
+VERSION = 1  # of the data of events; a kind that changes its data gets a higher one
+TASK = "task."  # the prefix of all kinds that change the task itself
 
 
 class Kind(StrEnum):
@@ -190,7 +190,7 @@ class Kind(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Kind:
-        """What another release recorded stays readable: equal to its own name and to no member."""
+        """A kind that another release recorded is read as a value that equals no member."""
         unknown = str.__new__(cls, str(value))
         unknown._name_ = unknown._value_ = str(value)
         return unknown
@@ -201,7 +201,7 @@ FOLDER_MESSAGES = frozenset({Kind.MESSAGE_ASKED, Kind.MESSAGE_ANSWERED})
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`number` is given by the store; a reader that has seen N never sees a new one below N."""
+    """The store assigns `number`; a reader that has seen N will never see a new event below N."""
 
     type: Kind
     task: str
@@ -214,6 +214,6 @@ class Event:
 
     @property
     def changes_folder(self) -> bool:
-        """Whether the task's folder shows it: its state in `task.json`, its questions in `Q&A.md`."""
+        """Whether the event changes files in the task's folder: `task.json` or `Q&A.md`."""
         in_folder = self.type.startswith(TASK) or self.type in FOLDER_MESSAGES
         return in_folder and bool(self.task)

@@ -1,4 +1,4 @@
-"""The findings of `fleet doctor`, and the checks that need nothing but what was already read."""
+"""The findings of `fleet doctor`, and those of its checks that read nothing themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OK, WARNING, BAD, SKIPPED = "ok", "warning", "bad", "skipped"
 WEAK = frozenset(
     {"", "sk-1234", "sk-local-dev"}
 )  # keys in documentation: the first that an attacker tries
-BATCH = 8  # requests at once that a server which batches them works on without haste
+BATCH = 8  # requests at once that are a safe suggestion for a server that batches
 SHORTEST_KEY = 16  # characters; a key that is shorter can be guessed
 HOST = re.compile(r"[a-z]+://(?:[^@/]*@)?(\[[^\]]+\]|[^:/]+)")
 TAILNET = ipaddress.ip_network("100.64.0.0/10")  # carrier-grade NAT, also used by Tailscale
@@ -50,7 +50,7 @@ def is_weak(key: str) -> bool:
 
 
 def is_wide(host: str) -> bool:
-    """Whether a server that listens there answers more than this machine."""
+    """Whether a server that listens on this host can be reached from other machines."""
     if host == "localhost":
         return False
     try:
@@ -60,7 +60,7 @@ def is_wide(host: str) -> bool:
 
 
 def exposed_gateway(gateway: Gateway, key: str) -> Finding:
-    """`key` is the one in the environment; empty means our own, which is long and random."""
+    """`key`: the gateway's key in the environment; empty: our generated key, which is random."""
     where = "everywhere" if gateway.host in EVERYWHERE - {"localhost"} else gateway.host
     if not is_wide(gateway.host):
         return Finding("exposure", OK, "The gateway answers only to this machine.")
@@ -143,7 +143,7 @@ def judged_nodes(fleet: Fleet, seen: Sequence[SeenNode]) -> Iterator[Finding]:
 
 
 def judged_contexts(fleet: Fleet, seen: Sequence[SeenNode]) -> Iterator[Finding]:
-    """Resident models whose context differs: a request would reload the model, or be cut off."""
+    """Loaded models whose context is not as configured: a request would reload or be cut off."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     right = 0
     for model in fleet.own_models:
@@ -172,7 +172,7 @@ def judged_contexts(fleet: Fleet, seen: Sequence[SeenNode]) -> Iterator[Finding]
 
 
 def judged_slots(fleet: Fleet, seen: Sequence[SeenNode]) -> Iterator[Finding]:
-    """Models that send a server more requests at once than it has slots, or too few to make use of it."""
+    """Models whose `max_parallel` is above the server's slots, or is 1 on a server that batches."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     for model in dict.fromkeys(fleet.models.values()):
         for serving in model.servings:

@@ -51,9 +51,7 @@ class Node(NamedTuple):
     max_parallel: int = 0  # requests at once over all models; 0: no total
     api_key: str = ""  # where the key is, never the key itself
     memory: int = 0  # bytes that models may use; 0: unknown
-    trusted: bool = (
-        True  # False: a file that nobody trusts yet says where it is, so it has no address
-    )
+    trusted: bool = True  # False: its address comes from an untrusted file, so it is left out
     weight: float = 1.0  # how much it is preferred: 2 as if it answered twice as fast
     wake_on_lan: str = ""  # the hardware address of its machine; empty: it is not woken
     wake_address: str = ""  # where the packet that wakes it is sent
@@ -66,7 +64,7 @@ class Serving(NamedTuple):
     context: int
     timeout: float
     slots: int  # requests at once for this model on this node
-    thinking: bool = False  # it can think before it answers, and be told how much
+    thinking: bool = False  # the model can reason before it answers, and takes a limit for that
 
 
 class Model(NamedTuple):
@@ -75,7 +73,7 @@ class Model(NamedTuple):
     servings: tuple[Serving, ...]  # best first
     fallbacks: tuple[Model, ...] = ()
     also: tuple[str, ...] = ()  # the other names in the file that mean this model
-    of: str = ""  # the model that this one is, on those of its nodes that have the tags `needs`
+    of: str = ""  # the model that this one narrows to its nodes that have the tags `needs`
     needs: tuple[str, ...] = ()
 
     @property
@@ -108,7 +106,7 @@ class JsonSpot(NamedTuple):
 
 
 class OwnCoder(NamedTuple):
-    """A coder that the settings declare. `says`: where to find things in its JSON lines."""
+    """A coder declared in the settings. `says`: where the fields of its JSON lines are."""
 
     name: str
     command: tuple[str, ...]  # empty: the project that declares it is not trusted
@@ -138,7 +136,7 @@ class Agent(NamedTuple):
 
 
 def narrow_name(model: Model, needs: Iterable[str]) -> str:
-    """What a model is called on those of its nodes that have all these tags."""
+    """The name of the model narrowed to its nodes that have all these tags."""
     return "+".join((model.of or model.name, *sorted({*model.needs, *needs})))
 
 
@@ -151,7 +149,7 @@ def alias_of(agent: Agent) -> str:
 
 
 def prompted(fleet: Fleet) -> list[Agent]:
-    """The agents that a prompt makes, whichever program reads it; a command is no prompt."""
+    """The agents that work by a prompt; not those that are a command."""
     return [agent for agent in fleet.agents.values() if agent.coder != "command"]
 
 
@@ -176,7 +174,7 @@ class McpServer(NamedTuple):
 
 
 class Otlp(NamedTuple):
-    """The OpenTelemetry collector that gets traces. `headers`: where they are, never the headers."""
+    """The OpenTelemetry collector that gets traces. `headers`: a reference to them, not their values."""
 
     address: str = ""
     headers: str = ""
@@ -187,9 +185,9 @@ def _none() -> tuple[str, ...]:
 
 
 class Fleet(NamedTuple):
-    """`agents` are the declared roles; `coders` are the coders' names as roles with defaults.
+    """What the settings declare. `coders`: each coder's name as an agent with defaults.
 
-    `installed` names the coders of other installed packages; it is slow, so it is called last.
+    `installed` returns the coders of other installed packages; it is slow, so it is called last.
     """
 
     name: str = ""
@@ -206,7 +204,7 @@ class Fleet(NamedTuple):
 
     @property
     def own_models(self) -> list[Model]:
-        """Each declared model once, without those that are one of them on some of its nodes."""
+        """Each declared model once, without the narrowed ones."""
         return [model for model in dict.fromkeys(self.models.values()) if not model.of]
 
     def agent(self, name: str) -> Agent:

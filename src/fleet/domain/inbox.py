@@ -1,6 +1,6 @@
 """What needs a person, and what that person can do about it. Derived from facts, never stored.
 
-`fleet status`, `fleet top`, the notices and the dashboard all show these items, in these words.
+`fleet status`, `fleet top`, the notices and the dashboard all show these items in these words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOBODY: dict[str, int] = {}
 class Severity(StrEnum):
     HIGH = "high"  # an agent stands still until you act
     MEDIUM = "medium"  # something went wrong
-    LOW = "low"  # it can wait, and does
+    LOW = "low"  # it can wait
 
 
 class Need(StrEnum):
@@ -36,21 +36,19 @@ class Need(StrEnum):
 
     QUESTION = "question"
     PERMISSION = "permission"  # a dialog of the agent's program
-    FIRST_START = "first-start"  # what its program asks a person once: theme, login, trust
-    PANEL = "panel"  # a panel of its program, which takes what is typed
-    BUDGET = "budget"  # it is spent
+    FIRST_START = "first-start"  # what the agent's program asks only once: theme, login, trust
+    PANEL = "panel"  # an open panel of the agent's program, into which messages would be typed
+    BUDGET = "budget"  # the task's budget is spent
     FAILED = "failed"
-    CONFLICT = "conflict"  # the work is done, and cannot be merged as it is
-    LANDING = "landing"  # it came back too often, or a person holds it
+    CONFLICT = "conflict"  # the work is done, but its branch conflicts
+    LANDING = "landing"  # a landing is held: it failed too often, or a person holds it
     NODE = "node"  # it does not answer
-    HOST = "host"  # its supervisor is silent, and it has runs
-    UNTRUSTED = "untrusted"  # settings of a project that do not count
-    HELD_BACK = "held"  # who asked for it may not start runs, or something must be changed first
+    HOST = "host"  # a host with runs is silent
+    UNTRUSTED = "untrusted"  # settings of a project are ignored until a person trusts them
+    HELD_BACK = "held"  # its author may not start runs, or a person must change something first
     REVIEW = "review"
     NOT_LANDED = "not-landed"
-    FINISHED = (
-        "finished"  # done of late, with nothing left to do but to know; listed when asked for
-    )
+    FINISHED = "finished"  # recently done, only for information; listed on request
 
 
 ORDER = {kind: rank for rank, kind in enumerate(Need)}
@@ -65,7 +63,7 @@ SEVERITY = {
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`operation` does it, `command` is what to type; empty `operation`: only at the terminal."""
+    """`command`: what to type. `operation`: what does the same; empty: only a terminal can."""
 
     name: str
     command: str
@@ -98,9 +96,9 @@ class InboxItem:
 
 
 class OnScreen(NamedTuple):
-    """What an agent's terminal shows. `words`: what it asks, as far as its screen says.
+    """An agent whose terminal waits for a person. `words`: what its screen asks.
 
-    `always`: the answer to that for good which it offers.
+    `always`: the answer on its screen that allows this from now on, if there is one.
     """
 
     task: Task
@@ -120,9 +118,9 @@ class Unlanded(NamedTuple):
 
 
 class Down(NamedTuple):
-    """A node, one model of it, or the gateway, that does not answer.
+    """A node, one model of a node, or the gateway, that does not answer.
 
-    `behind`: the ready tasks that need it.
+    `behind`: how many ready tasks need it.
     """
 
     name: str
@@ -133,9 +131,9 @@ class Down(NamedTuple):
 
 
 class Silent(NamedTuple):
-    """A host that is not heard of and has runs. `tasks`: theirs, as far as they are in view.
+    """A silent host that has runs. `tasks`: those of the runs, as far as the caller may see them.
 
-    `lost`: its lease is over, so that other hosts may take them.
+    `lost`: its lease is over, so other hosts may take over its tasks.
     """
 
     host: Host
@@ -145,7 +143,7 @@ class Silent(NamedTuple):
 
 
 class InboxFacts(NamedTuple):
-    """`tasks` has those of the questions. `waiting`: how many open tasks wait for each task."""
+    """`tasks`: those that the questions are about. `waiting`: how many open tasks wait for each."""
 
     tasks: Mapping[str, Task]
     questions: Iterable[Message] = ()
@@ -180,7 +178,7 @@ def _items(facts: InboxFacts) -> Iterator[InboxItem]:
             yield question_item(task, question, name, waiting)
     yield from (screen_item(screen, waiting) for screen in facts.screens)
     for task in facts.ended:
-        if task.join is None:  # else its children are here
+        if task.join is None:  # a parent is not listed: its children are
             yield ended_item(task, waiting)
     yield from (unlanded_item(work, waiting) for work in facts.unlanded)
     yield from map(_node_item, facts.down)
@@ -194,7 +192,7 @@ def _items(facts: InboxFacts) -> Iterator[InboxItem]:
 def question_item(
     task: Task, question: Message, name: str = "", waiting: Mapping[str, int] = NOBODY
 ) -> InboxItem:
-    """`name`: what the question is answered by; empty: its task."""
+    """`name`: the id to use with `fleet answer`; empty: the task's."""
     kind = Need.BUDGET if question.author == SUPERVISOR else Need.QUESTION
     typed = "1" if kind is Need.BUDGET else "TEXT"
     answer = Action("answer", f"fleet answer {name or task.id} {typed}", "message.answer")

@@ -24,19 +24,19 @@ class MessageKind(StrEnum):
     HANDOFF = "handoff"  # a checkpoint, for a member of a team to continue from
 
 
-WITHDREW = " withdrew it."  # after who did it, as the reason of a refused message
+WITHDREW = " withdrew it."  # after the actor's name, the reason of a withdrawn message
 
 
 class MessageState(StrEnum):
     OPEN = "open"  # a question unanswered, words not delivered, mail not read, a hand-off pending
-    CLOSED = "closed"  # answered, delivered, read, accepted; or needs none of these
+    CLOSED = "closed"  # answered, delivered, read or accepted; or a kind that needs none of these
     REFUSED = "refused"  # could not be delivered, or was rejected; `reason` says why
     ARCHIVED = "archived"  # taken off the board
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What only one kind of message has."""
+    """Fields that only one kind of message has."""
 
     subject: str = ""  # of mail
     options: tuple[str, ...] = ()  # of a question
@@ -46,7 +46,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a message: who has read it, and when and why it was closed."""
+    """Who has read a message, and when and why it was closed."""
 
     readers: tuple[str, ...] = ()
     closed_at: int = 0
@@ -55,11 +55,11 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Its audience: the agents that work on `task`, the members in `chat`, or `to`, one member.
+    """A message to the agents that work on `task`, to the members of `chat`, or to one member, `to`.
 
-    `team` is empty for a message about a task: then the task's team counts. The copy that enters an
-    agent's conversation is a message too: `WORDS`, whose `data` names its source. In JSON, `details`
-    and `receipt` are flat: their fields stand among the others.
+    A message about a task belongs to the task's team, and its `team` is empty. The copy that enters an
+    agent's conversation is a message too, of kind `WORDS`, whose `data` names the source. In JSON, the
+    fields of `details` and `receipt` are merged into the message's.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Message:
 def answer(
     question: Message, text: str, *, by: str, at: int, new_id: str
 ) -> tuple[Message, Message]:
-    """The closed question and its answer. The first answer wins."""
+    """Return the closed question and its answer. Raise `Refused` when it already has an answer."""
     if question.kind is not MessageKind.QUESTION:
         raise Refused(f"{question.id} is not a question.")
     if question.state is not MessageState.OPEN:
@@ -109,10 +109,10 @@ def answer(
 
 
 def order_of(message_id: str) -> int:
-    """The message's place among all, by the number in its id; first of all if it is no id.
+    """A number by which messages sort in the order they were sent; the lowest for an invalid id.
 
     Mail, chats and hand-offs were once entries and keep their ids (`e-5`), which people have seen.
-    They are older than every `m-5`, so they come first.
+    They are older than every `m-5`, so they sort first.
     """
     kind, _, number = message_id.strip().rpartition("-")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
@@ -132,7 +132,7 @@ def read(message: Message, reader: str, *, at: int) -> Message:
 
 
 def is_read(message: Message, reader: str) -> bool:
-    """Whether the reader need not be told of it."""
+    """Whether the reader has read the message, or somebody settled it."""
     settles = message.kind in {MessageKind.MAIL, MessageKind.HANDOFF}
     return reader in message.receipt.readers or (settles and message.state is not MessageState.OPEN)
 
@@ -154,6 +154,6 @@ def is_withdrawn(message: Message) -> bool:
 
 
 def close(message: Message, state: MessageState, *, at: int, reason: str = "") -> Message:
-    """The message, in this state from now on."""
+    """The message in this state, closed at this time."""
     receipt = replace(message.receipt, closed_at=at, reason=reason)
     return replace(message, state=state, receipt=receipt)

@@ -1,7 +1,7 @@
 """Records as JSON and back, for the store, the command line, the server and its clients.
 
-`dumps` and `plain` write whatever we hold. `changed` leaves out the fields that equal their
-defaults, so a new field needs no migration. `reader` makes records again of what JSON gave.
+`dumps` and `plain` encode any of our values. `changed` leaves out fields that equal their defaults,
+so a new field needs no migration. `reader` decodes records.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def dumps(data: Any) -> str:
-    """One line of JSON, always valid UTF-8: half a character is replaced by `?`."""
+    """One line of JSON, always valid UTF-8: a lone surrogate is replaced by `?`."""
     try:
         text = _ENCODER.encode(data)
     except ValueError:  # JSON has no NaN and no infinity
@@ -32,7 +32,7 @@ def dumps(data: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """The value as something nearer to JSON: encoders call this for a type they do not know."""
+    """The value as a type closer to JSON; encoders call this for types that they do not know."""
     names = getattr(type(value), "__dataclass_fields__", None)
     if names is not None:
         return {name: getattr(value, name) for name in names}
@@ -73,7 +73,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=plain)
 
 
 def changed(record: Any) -> dict[str, Any]:
-    """The fields that differ from their defaults, in records within it too."""
+    """The fields that differ from their defaults, also in nested records."""
     kind: Any = type(record)
     return _changed(kind)(record)
 
@@ -164,7 +164,7 @@ def _sequence_reader(kind: Any, read: Callable[[Any], Any]) -> Callable[[Iterabl
 
 
 def _when_there_is_one(kind: Any, *, strict: bool) -> Callable[[dict[str, Any]], Any]:
-    """The reader is made for the first record: most parts of a record stay at their defaults."""
+    """A reader that is built on first use: most nested records stay at their defaults."""
     made: list[Callable[[dict[str, Any]], Any]] = []
 
     def read(values: dict[str, Any]) -> Any:

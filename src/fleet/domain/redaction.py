@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 MASK = "[redacted]"
-SHORTEST = 9  # characters of a value in the environment that is worth hiding
+SHORTEST = 9  # characters; shorter values in the environment are not hidden
 
 
 class SecretShape(NamedTuple):
@@ -30,7 +30,7 @@ class SecretShape(NamedTuple):
 
 _KEY_BLOCK = r"[A-Z ]*PRIVATE KEY[A-Z ]*-----"
 _BASE64 = r"[A-Za-z0-9._~+/=-]"
-KEYS = (  # whoever writes one of these into a file gives it away
+KEYS = (  # shapes of private keys and of the keys of known services
     SecretShape(
         ("private key",),
         rf"()-----BEGIN {_KEY_BLOCK}.*?(?:-----END {_KEY_BLOCK}|\Z)",
@@ -76,7 +76,7 @@ AFTER_OPTION = r"""[ \t]+([^\s"'-][^\s"']{3,})"""  # `--token value`
 
 
 def has_key(text: str) -> bool:
-    """Whether it has a private key, or one of a known service. A name such as `password` is not enough."""
+    """Whether the text contains a private key, or a key of a known service."""
     low = text.lower()
     return any(
         any(mark in low for mark in shape.marks)
@@ -86,7 +86,7 @@ def has_key(text: str) -> bool:
 
 
 class Redactor:
-    """`secrets` are known values, which are hidden whatever they look like."""
+    """Hides secrets. `secrets`: known values, which are hidden whatever their shape."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets = tuple(sorted({s for s in secrets if s}, key=len, reverse=True))
@@ -136,7 +136,7 @@ class Redactor:
 
 
 def _is_directory(name: str, value: Any) -> bool:
-    """Whether this is `$PWD` or the like: the shell's word for where it is, not a password."""
+    """Whether this is `PWD` or the like: the shell's current directory, not a password."""
     return name.lower().endswith("pwd") and str(value).startswith(("/", "~", "\\/"))
 
 

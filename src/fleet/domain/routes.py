@@ -1,4 +1,4 @@
-"""Which agent or model a task gets for what it is: the first rule that matches decides."""
+"""Choose a task's agent or model by the first rule of fleet.yaml that matches the task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY_FILE = frozenset({"*", "**"})
 
 
 class RouteRule(NamedTuple):
-    """A rule. Of each list one must match, and every condition that is given must hold.
+    """A rule: all its conditions must hold; of each list, one entry must match.
 
     `longer_than`, `shorter_than`: characters of title and prompt together; 0: no condition.
     `needs`: the tags that the node of its model must have.
@@ -39,7 +39,7 @@ class RouteRule(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What a rule can know of a task."""
+    """What a rule looks at."""
 
     title: str = ""
     prompt: str = ""
@@ -55,14 +55,14 @@ class Traits(NamedTuple):
 
 
 def route_of(spec: Spec, fleet: Fleet, traits: Traits) -> RouteRule | None:
-    """The rule that decides who does the task; none when the task itself names somebody."""
+    """The rule that chooses for the task; None when the task names an agent, coder, model or member."""
     if spec.agent or spec.coder or spec.model or spec.assignee:
         return None
     return route_for(fleet.routes, traits)
 
 
 def routed(spec: Spec, route: RouteRule | None) -> Spec:
-    """What the task asks for, with what the rule chose."""
+    """The spec with the agent and model that the rule chose."""
     return replace(spec, agent=route.agent, model=route.model) if route else spec
 
 
@@ -86,13 +86,13 @@ def _folded(words: Iterable[str]) -> set[str]:
 
 
 def _has_word(words: Iterable[str], text: str) -> bool:
-    """Whole words: `test` is not in `latest`. A space in a word is any white space."""
+    """Whether the text has one of these words as a whole; a space in a word is any white space."""
     each = (r"\s+".join(map(re.escape, word.split())) for word in words)
     return re.search(rf"(?i)(?<!\w)(?:{'|'.join(each)})(?!\w)", text) is not None
 
 
 def _names_file(globs: Iterable[str], text: str) -> bool:
-    """`*.sql` matches in any directory, `docs/*` from the top down, with what is below it."""
+    """Whether the text names a matching file: `*.sql` in any directory, `docs/*` below `docs`."""
     files = mentioned(text)
     return any(_fits(file, glob) for glob in globs for file in files)
 

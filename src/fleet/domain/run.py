@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RunState(StrEnum):
-    CLAIMED = "claimed"  # its workspace is being made ready
+    CLAIMED = "claimed"  # its workspace is being prepared
     RUNNING = "running"  # its coder has been started under a keeper
     ENDED = "ended"
 
@@ -35,10 +35,8 @@ class Ending(StrEnum):
     STALLED = "stalled"  # no output for too long, and no tool running
     OVER_BUDGET = "over_budget"
     OUT_OF_MEMORY = "out_of_memory"  # it exceeded the memory of its container
-    STOPPED = "stopped"  # this run, not its task: by a person, or until a person has acted
-    YIELDED = (
-        "yielded"  # all agents of its host were stopped; the task goes on with the next supervisor
-    )
+    STOPPED = "stopped"  # by a person, or because a person must act; its task is paused
+    YIELDED = "yielded"  # all agents of its host were stopped; the task continues with a later run
     CANCELLED = "cancelled"
     LOST = "lost"  # the keeper or its host vanished while the run was going
 
@@ -66,7 +64,7 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Input and output. Cached tokens do not count: every step reads all of them again."""
+        """Input and output tokens, without cached ones, which every step reads again."""
         return self.input + self.output
 
     def __add__(self, later: Usage) -> Usage:
@@ -88,7 +86,7 @@ class DoneItem:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is wanted, where it stands, how it is tried, and what comes next."""
+    """A summary in parts: the goal, the state, how to test it, and what comes next."""
 
     goal: SomePoint
     now: Annotated[str, TextLimit(10_000, some=True, what="state")]
@@ -104,9 +102,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A point from which a later run can continue: a run leaves one, an actor hands one over.
+    """A point from which a later run can continue, left by a run or handed over by an actor.
 
-    `summary` is the coder's last words; `outline` is the summary in parts, as its author wrote it.
+    `summary`: the last text that the coder printed; `outline`: a summary in parts by its author.
     """
 
     commit: str = ""
@@ -121,15 +119,15 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a run may change files. `path` is where the coder starts, `root` the worktree."""
+    """Where a run may change files. `path`: where the coder starts; `root`: of the worktree."""
 
     path: str
     root: str = ""
     branch: str = ""
     base: str = ""
-    made: bool = False  # we made it; nothing else is ever removed
+    made: bool = False  # Fleet made it; only such workspaces are ever removed
     repository: str = ""  # the git directory that its worktrees share
-    onto: str = ""  # the branch that it started from, where its work is to land
+    onto: str = ""  # the branch that it started from, and on which its work is to land
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +152,8 @@ class Outcome:
     checkpoint: Checkpoint | None = None
     resume_at: int = 0
     usage: Usage = field(default_factory=Usage)
-    gone: bool = True  # all of its processes have ended for certain, so its workspace is free
-    again: bool = True  # whether the next run, with nothing changed, could end otherwise
+    gone: bool = True  # all its processes have certainly ended, so its workspace can be reused
+    again: bool = True  # False: without a change, the next run would end the same way
     look: str = ""  # why a person must look before the task counts as done
     outage: bool = False  # lost because its node, the relay or the gateway did not answer
 
@@ -190,7 +188,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come: one row, written at most once a second."""
+    """How far a run has come: one row, written at most every two seconds."""
 
     id: str
     version: int
@@ -201,16 +199,16 @@ class Progress:
     session: str = ""
     last: str = ""
     setup: str = ""  # the set-up command that its workspace is at, since `at`
-    commit: str = ""  # its newest commit that other hosts can have
+    commit: str = ""  # its newest commit that the store has for other hosts
     window: int = 0  # how many tokens its context holds; 0: not known
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine with a supervisor. Its lease covers every run it holds: see `domain.hosts.lease`.
+    """A machine with a supervisor. Its lease covers all its runs: see `domain.hosts.lease`.
 
-    `lease_until` is when that ends if nothing renews it, by the store's clock: for people, and for
-    what does no harm when it is wrong.
+    `lease_until`: when the lease ends unless it is renewed, by the store's clock; clocks may differ, so
+    use it only to show, or where an error does no harm.
     """
 
     id: str
@@ -222,12 +220,12 @@ class Host:
     down: tuple[str, ...] = ()  # nodes that it cannot reach, each as `ADDRESS REASON`
     room: int = 0  # how many runs at once; 0: as the settings say
     missing: tuple[str, ...] = ()  # programs that it does not find, each as `OWNER PROGRAM`
-    lease: int = 0  # seconds; 0: it is of a fleet that did not write it
+    lease: int = 0  # seconds; 0: an older release wrote the row
     labels: tuple[str, ...] = ()  # what tasks may need: see `domain.hosts.labels`
     draining: bool = False  # a person wants no new runs there
     without: tuple[str, ...] = ()  # projects that it cannot work on, each as `REASON PATH`
     release: str = ""  # of fleet, that its supervisor runs
-    forgotten: bool = False  # a person wants no more of it, until its supervisor starts again
+    forgotten: bool = False  # a person removed it from the list, until its supervisor starts again
 
     @property
     def renewed_at(self) -> int:
@@ -239,7 +237,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Which runs hold capacity under one name. The limit itself is in the settings.
+    """The runs that hold slots of this name; the limit is in the settings.
 
     For a credential: until when no run may use it, and why.
     """
@@ -252,9 +250,9 @@ class Slots:
 
 
 def workspace_of(runs: Sequence[Run]) -> Workspace | None:
-    """Where the newest of these runs works or worked, oldest run first.
+    """The workspace of the newest run that started, or of the newest one if none did.
 
-    One that never started left nothing, so it counts only when no run has started.
+    `runs` are ordered, the oldest first.
     """
     newest = [run for run in reversed(runs) if run.workspace is not None]
     run = next((run for run in newest if run.started_at), newest[0] if newest else None)
@@ -273,7 +271,7 @@ def release(slots: Slots, run_id: str) -> Slots:
 
 
 def has_work(checkpoint: Checkpoint | None, run: Run) -> bool:
-    """Whether something was changed on a branch of its own."""
+    """Whether the run has its own branch with commits or uncommitted changes."""
     space = run.workspace
     if space is None or not space.branch or checkpoint is None:
         return False

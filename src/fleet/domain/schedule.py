@@ -25,13 +25,13 @@ GOES_ON = {TaskState.FAILED: "fleet retry {}", TaskState.REVIEW: "fleet close {}
 NODE_DOWN = "node_down"  # why a task waits: no node that serves its model can be used
 NO_SLOT = "no_slot"
 GATEWAY = "gateway "  # before the address, in the name of a slot
-ON_HOST = " on host "  # before the host, in the name of what each machine has for itself
+ON_HOST = " on host "  # before the host, in the name of a slot that each machine has for itself
 
 
 class Slot(NamedTuple):
     """Capacity under one name, which may also count towards that of a whole node (`within`).
 
-    `down` says why it cannot be used now.
+    `down`: why it cannot be used now; empty: it can.
     """
 
     name: str
@@ -51,7 +51,8 @@ class Slot(NamedTuple):
 class ReadyTask(NamedTuple):
     """A ready task, who would do it, and what it needs: one slot of every group, best first.
 
-    `credential`: the account that pays for its model; empty when a node of ours serves it.
+    `credential`: the login of its coder, which may be rate-limited; empty when our own nodes serve its
+    model.
     """
 
     task: Task
@@ -61,7 +62,7 @@ class ReadyTask(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The names of all rows that decide whether it can start."""
+        """The names of all rows of slots that decide whether the task can start."""
         slots = {s.name for group in self.needs for slot in group for s in slot.all}
         return slots | {self.credential} if self.credential else slots
 
@@ -79,7 +80,7 @@ class Start(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A start as it is to be written: the running task, its run, what is told of it, its `room`."""
+    """What claiming a task writes: the running task, its run and the event. `room`: as in `Start`."""
 
     task: Task
     run: Run
@@ -87,7 +88,7 @@ class Claim(NamedTuple):
     room: Mapping[str, int]
 
 
-Reason = tuple[str, "Task | Message | None"]  # the code of a `Wait`, and whom it waits for
+Reason = tuple[str, "Task | Message | None"]  # the code of a `Wait`, and what it waits for
 PAUSED: Reason = ("paused", None)
 ASSIGNED: Reason = ("assigned", None)
 NEEDS_LEAD: Reason = ("held", None)
@@ -96,7 +97,7 @@ CHILDREN: Reason = ("children", None)
 
 
 class Wait(NamedTuple):
-    """Why a task is not running; `fix` is the command that changes it, if there is one."""
+    """Why a task is not running; `fix`: the command that changes that, if there is one."""
 
     task: str
     code: str
@@ -116,7 +117,7 @@ def within_parent(parent: Task | None) -> tuple[Slot, ...]:
 
 
 def schedule(asks: Iterable[ReadyTask], rows: Mapping[str, Slots], *, now: int) -> Plan:
-    """Take the asks in order. One that lacks a slot is skipped, and does not hold up the others."""
+    """Decide which tasks start, in this order; one that lacks a slot does not hold up the others."""
     used = Counter({name: len(row.holders) for name, row in rows.items()})
     starts: list[Start] = []
     waits: list[Wait] = []
@@ -145,10 +146,10 @@ def admit(
     runs: Container[str],
     rows: Mapping[str, Slots],
 ) -> tuple[list[Claim], list[Slots]]:
-    """The claims that can still be made, in their order, and the slots they change.
+    """The claims that can still be made, in their order, and the rows of slots that they change.
 
-    `ready`: the versions of the tasks that may start now. `runs`: those that exist already.
-    `rows`: who holds the slots now.
+    `ready`: by task that may start now, its version. `runs`: the runs that exist already. `rows`: who
+    holds the slots now.
     """
     holders = {name: row.holders for name, row in rows.items()}
     admitted: list[Claim] = []
@@ -192,15 +193,15 @@ def _taken(slot: Slot, used: Mapping[str, int]) -> str:
 
 
 def on_host(name: str, host: str) -> str:
-    """The name of a slot for what each machine has for itself: a directory, a login, its localhost."""
+    """The name of a slot that each host has for itself: for a directory, a login or a local server."""
     return f"{name}{ON_HOST}{host}" if host else name
 
 
 def credential(choice: Choice, host: str) -> str:
-    """The name of the account that pays for its model, which several agents may share.
+    """The name of the slots for the coder's login, which a rate limit pauses.
 
-    It is the coder's, but with `acp` and `command` every agent is another program. Each host is
-    logged in by itself: a limit that one has met parks no other.
+    Agents with the same coder share it; with `acp` and `command`, every agent is a program of its own.
+    Each host has its own login.
     """
     owner = choice.agent if choice.coder in {"acp", "command"} else choice.coder
     return on_host(f"credential {owner}", host)
@@ -218,11 +219,11 @@ def _parked(ask: ReadyTask, row: Slots | None, now: int) -> Wait | None:
 
 
 class Hold(IntEnum):
-    """Where a task stands that no supervisor may start though it waits for nothing."""
+    """Why no supervisor may start a task, apart from tasks and times that it waits for."""
 
     NONE = 0
     PAUSED = 1
-    SOMEBODY = 2  # has to let it run
+    SOMEBODY = 2  # a team-lead or coordinator has to let it run
     ASSIGNED = 3
     CHILDREN = 4
     LANDED = 5
@@ -264,7 +265,7 @@ def _done(tally: Tally) -> Hold:
 
 
 NEED_SOMEBODY = (Hold.SOMEBODY, Hold.STUCK)
-HOLDS = {  # by standing: the holds that a task has which stands there
+HOLDS = {  # by the standing that users see
     "paused": (Hold.PAUSED, Hold.STUCK),
     "assigned": (Hold.ASSIGNED,),
     "held": (Hold.SOMEBODY,),
@@ -277,7 +278,7 @@ HOLDS = {  # by standing: the holds that a task has which stands there
 def reasons(
     task: Task, needs: Sequence[Task], messages: Sequence[Message], *, now: int
 ) -> list[Reason]:
-    """Every reason in an open task itself why it cannot start now; without any it is ready.
+    """Every reason why an open task cannot start now; none: it is ready.
 
     `needs` are the tasks that it waits for, `messages` the messages about it.
     """
@@ -308,7 +309,7 @@ def reasons(
 def waits(
     task: Task, needs: Sequence[Task], messages: Sequence[Message], *, now: int
 ) -> tuple[Wait, ...]:
-    """The same in words, and for every state."""
+    """The reasons in words, with fixes, for a task in any state; none for a running task."""
     if task.state is not TaskState.OPEN:
         fix = GOES_ON.get(task.state, "").format(task.id)
         return () if task.state is TaskState.RUNNING else (Wait(task.id, "ended", _how(task), fix),)
@@ -348,9 +349,9 @@ def _needs(task: Task, need: Task) -> Wait:
 
 
 def without_its_work(task: Task, need: Task) -> Wait | None:
-    """The wait for a task whose work is not all in a commit: this one would start without it.
+    """The wait, if any, for the work of `need`, which is done.
 
-    Or whose work has to be on its branch first.
+    Either its work must land first, or it has uncommitted changes, which `task` would start without.
     """
     if need.id in task.after_landed and need.state is TaskState.DONE and not need.tally.landed:
         why = f"It waits until {need.id} has landed."

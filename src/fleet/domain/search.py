@@ -1,8 +1,8 @@
-"""The words of a text, by which it is searched, and the piece of it that shows a match.
+"""Full-text search: split texts into words, match them against a query, and cut out a snippet.
 
-A word is a run of letters and digits, without regard to case. A query finds a text that has all of
-its words; one of three or more characters is also found as the beginning of a longer word. Chinese
-and Japanese write without spaces: there each character is a word.
+A word is a sequence of letters and digits, in any case. A query matches a text that has all of its
+words; a word of three or more characters also matches the beginning of a longer one. Chinese and
+Japanese are written without spaces, so there each character is a word.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fleet.domain.data import dataclass
 
 ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # kana and ideographs
 LONGEST_WORD = 64  # characters of a word that count
-BEGINNING = 3  # characters from which on a word also stands for longer ones
+BEGINNING = 3  # characters from which on a word also matches longer ones
 MOST_WORDS = 20  # of a query
 MOST_SEARCHED = 100_000  # characters of a prompt; PostgreSQL holds no more words of one row
 AROUND = 60  # characters before and after the first match in a snippet
@@ -23,17 +23,17 @@ AROUND = 60  # characters before and after the first match in a snippet
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Made when it is needed: it takes 1.5 ms, and every command that opens a store loads this."""
+    """Compiled on first use: it takes 1.5 ms, and every command that opens a store loads this module."""
     return re.compile(rf"[{ALONE}]|[^\W_{ALONE}]+")
 
 
 def normal(text: str) -> str:
-    """The text as it is compared: composed, without case. It may have another length."""
+    """The text in composed form and without case, for comparisons; its length may differ."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def words_of(text: str) -> list[str]:
-    """Each once."""
+    """The words of the text, each once."""
     return list(dict.fromkeys(word[:LONGEST_WORD] for word in _word().findall(normal(text))))
 
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 MAX_LOSSES = 5  # a task whose keepers keep vanishing would otherwise be started for ever
-MAX_OUTAGES = 50  # a prompt that brings its node down each time would otherwise do so for ever
-OUTAGE_PAUSE = 3 * SECOND  # longer than the supervisor takes to see that a node is down
-FIRST_OUTAGES = 5  # of a node that is down for a moment; after them the pause is doubled each time
+MAX_OUTAGES = 50  # a prompt that crashes its node would otherwise be tried for ever
+OUTAGE_PAUSE = 3 * SECOND  # longer than the supervisor needs to notice that a node is down
+FIRST_OUTAGES = 5  # after so many outages, the pause doubles each time
 LONGEST_OUTAGE_PAUSE = 300 * SECOND
-MAX_FULLS = 25  # likewise a task whose prompt alone fills the context
+MAX_FULLS = 25  # a prompt that alone fills the context would otherwise be tried for ever
 RATE_LIMIT_PAUSE = 300 * SECOND  # when the program does not say when the limit ends
 MAX_BACKOFF = 3600 * SECOND
 PRIORITIES = ("critical", "high", "normal", "low")  # what priorities 0 to 3 are called
@@ -156,15 +156,15 @@ class Tally:
     grants: int = 0  # how often a person granted its budget again
     stuck: bool = False  # paused by the supervisor until a person has changed something; see `why`
     landing: str = ""  # the id of its landing, until it has landed
-    landed: str = ""  # the commit with which its work came to its branch
-    beaten: str = ""  # the task that did the same work, and was picked
+    landed: str = ""  # the commit with which its work landed
+    beaten: str = ""  # the task that was picked instead of this one in a race
 
 
 LANDED = ":landed"  # after the name of a task that another waits for
 
 
 def need_of(written: str) -> tuple[str, bool]:
-    """The name of a task to wait for, and whether its work must be on its branch first."""
+    """The task named in `t-3` or `t-3:landed`, and whether its work must land first."""
     return written.removesuffix(LANDED), written.endswith(LANDED)
 
 
@@ -181,7 +181,7 @@ class Task:
     team: str = "local"
     spec: Spec = field(default_factory=Spec)
     after: tuple[str, ...] = ()
-    after_landed: tuple[str, ...] = ()  # of `after`: those whose work must be on its branch first
+    after_landed: tuple[str, ...] = ()  # the tasks of `after` whose work must land first
     parent: str = ""
     join: Join | None = None  # set: the task consists of its children and never runs itself
     paused: bool = False
@@ -194,11 +194,11 @@ class Task:
     caused_by: str = (
         ""  # the role of who lets it run; empty: a person at this machine. See `causes`
     )
-    choice: Choice | None = None  # who does it, since it was added; None: decided when it starts
+    choice: Choice | None = None  # made when the task was added; None: made when it starts
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What it waits for as one writes it: `t-3:landed` until the work of t-3 has landed."""
+        """What it waits for, as a user writes it: `t-3`, or `t-3:landed` if t-3 must land first."""
         return tuple(f"{n}{LANDED}" if n in self.after_landed else n for n in self.after)
 
     @property
@@ -208,7 +208,7 @@ class Task:
 
     @property
     def uncommitted(self) -> int:
-        """How many changed files its agent left that no commit has; 0 before it is done."""
+        """How many changed files its agent left uncommitted; 0 before the task is done."""
         point = self.tally.checkpoint
         return point.uncommitted if point and self.state is TaskState.DONE else 0
 
@@ -229,7 +229,7 @@ class Retry:
 def claim(
     task: Task, choice: Choice, *, host: str, holder: str, slots: tuple[str, ...], at: int
 ) -> tuple[Task, Run]:
-    """The running task, and its new run: the only run of it that counts from now on."""
+    """The task as running, and its new run. Raise `Refused` unless the task is open."""
     if task.state is not TaskState.OPEN or task.join is not None:
         raise Refused(f"{task.id} is {task.state}: only an open task can be started.")
     number = task.tally.runs + 1
@@ -261,8 +261,8 @@ def settle(
 ) -> Task:
     """The task after its newest run has ended. `took`: how long the run lasted.
 
-    `waiting`: a message was sent to it that no run has received, so it is not done yet.
-    `reviewed`: a person has said that it is done.
+    `waiting`: a message to it has not been received, so it is not done yet. `reviewed`: a person
+    closed it.
     """
     if task.state is not TaskState.RUNNING:
         raise Refused(f"{task.id} is {task.state}: there is no run to settle.")
@@ -314,7 +314,7 @@ def _failed(
 
 
 def _full(task: Task, tally: Tally, outcome: Outcome, now: int) -> Task:
-    """A new conversation starts at once, but not for ever."""
+    """Reopen the task for a new conversation; after `MAX_FULLS` times it has failed."""
     fulls = tally.cuts.fulls + 1
     tally = replace(tally, cuts=replace(tally.cuts, fulls=fulls), why=outcome.detail)
     if fulls >= MAX_FULLS:
@@ -340,7 +340,7 @@ def _lost(
 
 
 def _cut_off(task: Task, tally: Tally, outcome: Outcome, now: int, jitter: float) -> Task:
-    """A night has more outages than a task has attempts or losses, and none of them is its fault."""
+    """Reopen a task after an outage; outages are counted apart, as they are not the task's fault."""
     outages = tally.cuts.outages + 1
     tally = replace(tally, cuts=replace(tally.cuts, outages=outages))
     if outages >= MAX_OUTAGES:
@@ -374,12 +374,12 @@ def _joined(parent: Task, state: TaskState, why: str, now: int) -> Task:
 
 
 def other_base(task: str) -> str:
-    """What to type when a task cannot start from what it would start from."""
+    """The command that makes a task start from another branch."""
     return f"fleet edit {task} --base BRANCH"
 
 
 def mend_of(task: Task) -> str:
-    """The command that lets a task go on which is paused."""
+    """The command that makes a paused task continue."""
     base = other_base(task.id)
     return base if task.tally.stuck and base in task.tally.why else f"fleet resume {task.id}"
 
@@ -474,9 +474,9 @@ def find_path(start: str, goal: str, needs: Callable[[str], Iterable[str]]) -> l
 
 
 def find_circle(needs: Sequence[Sequence[int]]) -> list[int]:
-    """Tasks that wait for each other in a circle, the first of them also last; empty: there is none.
+    """The positions of tasks that wait for each other in a circle, the first also last; empty if none.
 
-    `needs[n]` are the positions of the tasks that the nth waits for.
+    `needs[n]` are the positions of the tasks that the nth task waits for.
     """
     from graphlib import CycleError, TopologicalSorter  # noqa: PLC0415  # start-up time
 

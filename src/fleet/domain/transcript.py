@@ -12,7 +12,7 @@ from fleet.domain.run import Checkpoint, Ending, Outcome, Usage, Wanted
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MOST_WORDS = 10_000  # characters of what it said last; the transcript has the whole
+MOST_WORDS = 10_000  # characters of a text that are kept; the transcript has all of it
 
 
 class SaidKind(StrEnum):
@@ -77,7 +77,7 @@ class Conversation:
 
 
 def hear_all(so_far: Conversation, items: Iterable[Said]) -> Conversation:
-    """Hear all of these. Of texts in a row only the last one counts: a program may print millions of lines."""
+    """Fold these items. Of consecutive texts only the last is folded: there may be millions."""
     text: Said | None = None
     for item in items:
         if item.kind is SaidKind.TEXT:
@@ -144,8 +144,8 @@ def _count(so_far: Conversation, item: Said) -> Conversation:
     return replace(so_far, usage=usage, peak_context=peak, window=item.window or so_far.window)
 
 
-FIRST_SIGNAL = 128  # a shell's status for a program that was ended by a signal is above this
-NOT_FOUND = 127  # what a keeper, like a shell, ends with when there is no such program
+FIRST_SIGNAL = 128  # exit statuses above this mean that a signal ended the program
+NOT_FOUND = 127  # the exit status of a keeper, or a shell, that did not find the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +154,12 @@ class Exit:
 
     code: int | None
     stderr: str = ""
-    exceeded: str = ""  # `memory` or `pids`, the cap of its container that it met
-    cap: int = 0  # how much of it there was: bytes, or processes
+    exceeded: str = ""  # `memory` or `pids`: the limit of its container that it exceeded
+    cap: int = 0  # that limit: bytes, or processes
 
 
 class Cut(NamedTuple):
-    """Why the supervisor itself ended a run."""
+    """Why the supervisor ended a run."""
 
     ending: Ending
     why: str = ""
@@ -176,11 +176,11 @@ def judge(
     in_turns: bool = False,
     closed: str = "",
 ) -> Outcome:
-    """The outcome of a run that is over.
+    """The outcome of a run whose process has ended.
 
-    `wanted` is what was asked to be done to it, `cut` why the supervisor itself ended it,
-    `closed` the reason that its agent gave when it closed the task.
-    `in_turns`: its coder reports the end of every turn, so a run without one was cut short.
+    `wanted`: what a person wanted done to the run; `cut`: why the supervisor ended it; `closed`: the
+    reason that its agent gave when it closed the task. `in_turns`: its coder reports the end of every
+    turn, so a run without such a report was cut short.
     """
     ending, detail = _ending(heard, ended, parked=parked, wanted=wanted, cut=cut, closed=closed)
     if ending is Ending.SUCCEEDED and in_turns and not heard.at_rest and not closed:
@@ -200,10 +200,10 @@ def judge(
 
 
 def could_not_resume(heard: Conversation, ended: Exit) -> bool:
-    """Whether the program gave up before the first turn of a conversation that it was to resume.
+    """Whether the program failed before the first turn of a conversation that it was to resume.
 
-    Its own files of the conversation are gone: it was killed before it wrote them, or they were
-    cleaned up. A signal says nothing about them.
+    Then its own files of the conversation are missing: it was killed before it wrote them, or they were
+    deleted. An ending by a signal does not show that.
     """
     if not heard.session or heard.turns or is_missing(ended):
         return False
@@ -264,7 +264,7 @@ _CUT = {
 
 
 def _head(text: str) -> str:
-    """The beginning of a text: it goes into the store and into events, however much a program prints."""
+    """The first `MOST_WORDS` characters: the text goes into the store and into events."""
     return text if len(text) <= MOST_WORDS else text[:MOST_WORDS] + "…"
 
 

@@ -53,7 +53,7 @@ class Draws:
 
 
 def builtin(seed: int, context: int) -> tuple[Case, ...]:
-    """`context`: of the model that is asked; the long document fits into it."""
+    """The cases. `context`: of the model to be tested; the long document fits into it."""
     draws = Draws(seed)
     return (
         _arithmetic(draws),
@@ -192,7 +192,7 @@ Reply with the one word alone."""
 
 
 def _classification(draws: Draws) -> Case:
-    """By luck 8 of 10 are right in one of 300 runs."""
+    """Ten tickets, of which eight must be right; guessing achieves that once in 300 runs."""
     items = [
         EvalItem(TICKET_PROMPT.format(text=text), Label(label, LABELS))
         for label, text in draws.shuffled(TICKETS)[:10]
@@ -267,7 +267,7 @@ CITIES = ("Lisbon", "Oslo", "Quito", "Hanoi", "Accra", "Perth")
 
 
 def _long_context(draws: Draws, context: int) -> Case:
-    """Codes for two cities, early and late in the document, among those of others."""
+    """Ask for two of four codes in a long document: one early in it, one late."""
     words, lines = 0, []
     while words < min(LONGEST_DOCUMENT, context // 2) * WORDS_PER_TOKEN:
         lines.append(FILLER[draws.between(0, len(FILLER) - 1)])

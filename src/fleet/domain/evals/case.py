@@ -1,4 +1,4 @@
-"""A case of an eval: what a model is asked, and the check that decides whether it did its job."""
+"""A case of an eval: what a model is asked, and the check that decides whether its reply is right."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JOBS = (
     LONG_CONTEXT,
     STREAMING,
 )
-# What an agent of each role is for; of any other name an agent may be given every job.
+# The jobs of an agent whose name contains this role; an agent of any other name does every job.
 JOBS_OF = {
     "implementer": (ARITHMETIC, CODE, TOOLS, LONG_CONTEXT, STREAMING),
     "reviewer": (REVIEW, REASONING, LONG_CONTEXT, STREAMING),
@@ -40,20 +40,20 @@ class Number(NamedTuple):
 
 
 class Label(NamedTuple):
-    """One of `labels`, and no other of them."""
+    """The reply must contain this label, and no other of `labels`."""
 
     value: str
     labels: tuple[str, ...]
 
 
 class Exact(NamedTuple):
-    """This word, wherever the reply has its answer; case and quotes do not count."""
+    """The answer must contain this word, in upper or lower case."""
 
     value: str
 
 
 class Counting(NamedTuple):
-    """All numbers from `first` to `last` in order, in at least so many pieces."""
+    """All numbers from `first` to `last` in order, streamed in at least `pieces` pieces."""
 
     first: int
     last: int
@@ -74,14 +74,14 @@ class Mutants(NamedTuple):
 
 
 class Review(NamedTuple):
-    """`sound`: there is nothing to complain of. Otherwise the corrected code must pass `tests`."""
+    """`sound`: the code has no bug. Otherwise the corrected code in the reply must pass `tests`."""
 
     sound: bool
     tests: str
 
 
 class CaseCall(NamedTuple):
-    """This tool with these arguments; it is answered with `result`, which `value` is read from."""
+    """The model must call this tool with these arguments, and answer `value`, as read from `result`."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -98,9 +98,9 @@ class EvalItem(NamedTuple):
 
 
 class Case(NamedTuple):
-    """`need`: so many of its items must be right. `output`: tokens of a reply, at most.
+    """`need`: how many items must be right. `output`: the most tokens of a reply.
 
-    `roles`: only agents of these are given it; empty: those whose jobs have it.
+    `roles`: only agents of these roles get the case; empty: all agents that do its job.
     """
 
     name: str
@@ -114,13 +114,13 @@ class Case(NamedTuple):
 
 
 def role_of(agent: str) -> str:
-    """The role that its name tells; empty when it tells none."""
+    """The role in the agent's name, such as `reviewer` in `my-reviewer`; empty if there is none."""
     words = agent.replace("_", "-").split("-")
     return next((role for word in words if (role := KIN.get(word, word)) in JOBS_OF), "")
 
 
 def jobs_of(agents: Iterable[str]) -> frozenset[str]:
-    """The jobs of these agents together; every job if there are none, or if one tells no role."""
+    """The jobs of all these agents; every job if there are no agents, or one has no role in its name."""
     roles = [role_of(agent) for agent in agents]
     if not roles or "" in roles:
         return frozenset(JOBS)

@@ -1,4 +1,4 @@
-"""Whether a reply is right. Code is run: `execute` does that, and says which tests passed."""
+"""Whether a reply is right. Where the reply is code, `execute` runs it with its tests."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from fleet.domain.evals.case import Check
 
 NUMBER = re.compile(r"-?\d[\d,_]*(?:\.\d+)?")
-ANSWER = re.compile(r"(?im)^\W*answer\W*:[\s*_`'\"$(]*(.+)$")  # a minus stays
+ANSWER = re.compile(r"(?im)^\W*answer\W*:[\s*_`'\"$(]*(.+)$")  # keeps a minus sign
 THOUGHTS = re.compile(r"(?s)<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)")
 FENCE = re.compile(r"(?ms)^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|\Z)")
-FORGIVEN = 1e-9  # of a sum in floating point
+FORGIVEN = 1e-9  # rounding errors of floating point
 MOST_CHARACTERS = 80
 
 
@@ -36,7 +36,7 @@ class ToolCall(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """What a model answered. Times in seconds; `cost` in dollars, None when nobody said."""
+    """A model's reply. Times are in seconds; `cost` is in dollars, None if it is unknown."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
@@ -56,7 +56,7 @@ class GradedProgram(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """How many tests passed, of how many. `why`: the first that did not, or why none was run."""
+    """`passed` of `tests` passed. `why`: the first failure, or why no test was run."""
 
     passed: int = 0
     tests: int = 0
@@ -64,7 +64,7 @@ class Ran(NamedTuple):
 
 
 class Grade(NamedTuple):
-    """From 0 to 1; only 1 is right. `why`: what was wrong."""
+    """`score` is from 0 to 1, where only 1 is right. `why`: what was wrong."""
 
     score: float
     why: str = ""
@@ -79,7 +79,7 @@ RIGHT = Grade(1.0)
 
 
 def grade(check: Check, reply: ModelReply, execute: Execute) -> Grade:
-    """Of a `CaseCall`: of the reply after the tool has answered; `right_call` comes before."""
+    """Grade a reply. With a `CaseCall`, `reply` is the one after the tool's result; see `right_call`."""
     text = spoken(reply.text)
     match check:
         case Number() | CaseCall():
@@ -99,18 +99,18 @@ def grade(check: Check, reply: ModelReply, execute: Execute) -> Grade:
 
 
 def spoken(text: str) -> str:
-    """Without what a model thought aloud."""
+    """The text without the model's thoughts in `<think>` tags."""
     return THOUGHTS.sub("", text).strip()
 
 
 def answer_of(text: str) -> str:
-    """What stands after the last `ANSWER:`; without one, all of it."""
+    """The text after the last `ANSWER:`; without one, the whole text."""
     marked = ANSWER.findall(text)
     return marked[-1].strip() if marked else text
 
 
 def code_of(text: str) -> str:
-    """The Python blocks, all of them; without a block, all of it."""
+    """All Python code blocks of the text; if it has no code block, the whole text."""
     blocks = FENCE.findall(text)
     ours = [
         body for language, body in blocks if language.lower() in {"", "py", "python", "python3"}

@@ -1,4 +1,4 @@
-"""A model as a second opinion on two answers: it does not know whose they are, and sees both orders."""
+"""Ask a model which of two answers is better, without names and in both orders."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Which answer is better? End your reply with a line `ANSWER: A`, `ANSWER: B` or `
 
 
 class Opinion(NamedTuple):
-    """One pair of answers to one task. `forward`: the verdict when `one` was A; `backward`: when it was B.
+    """A pair of answers to a task. `forward`: the verdict when `one` was A; `backward`: when it was B.
 
-    `better`: by the tests, the one that passed more of them; empty when they passed the same.
+    `better`: the answer that passed more tests; empty when both passed the same number.
     """
 
     task: str
@@ -61,9 +61,9 @@ class Opinion(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Of `pairs`, the judge gave the same verdict on `agreed` in both orders.
+    """On `agreed` of `pairs`, the judge gave the same verdict in both orders.
 
-    In `decided` of them it and the tests each prefer one answer; in `with_tests` the same one.
+    In `decided` of those, both the judge and the tests prefer an answer; in `with_tests`, the same one.
     """
 
     pairs: int = 0
@@ -73,7 +73,7 @@ class Agreement(NamedTuple):
 
 
 def question(task: str, one: str, other: str, names: Iterable[str]) -> str:
-    """`names`: of the systems, which no answer may give away."""
+    """The judge's prompt. `names`: of the systems, which are removed from the answers."""
     hidden = sorted({name for name in names if name}, key=len, reverse=True)
     return PROMPT.format(task=task, one=_blind(one, hidden), other=_blind(other, hidden))
 
@@ -86,7 +86,7 @@ def _blind(answer: str, names: Sequence[str]) -> str:
 
 
 def verdict(reply: str) -> str:
-    """A, B or TIE; empty when it is none of them."""
+    """The verdict in the judge's reply: A, B or TIE; empty when it has none."""
     match = re.match(r"\W*(A|B|TIE)\b", answer_of(spoken(reply)).upper())
     return match[1] if match else NONE
 
@@ -102,9 +102,9 @@ def agreement(opinions: Sequence[Opinion]) -> Agreement:
 
 
 def preferred(opinions: Iterable[Opinion], name: str) -> float | None:
-    """The share of its pairs that it won, a tie counts half; None without a pair that counts.
+    """The share of its pairs that `name` won, where a tie counts half; None if no pair counts.
 
-    A pair of which the judge contradicts itself counts for nobody.
+    A pair on which the judge contradicts itself does not count.
     """
     own = [each for each in opinions if name in {each.one, each.other} and each.agrees]
     if not own:

@@ -22,7 +22,7 @@ EXPLAINED = (
 
 
 def page(evaluation: Evaluation, remark: str = "") -> str:
-    """`remark`: a paragraph of who ran it, below the title."""
+    """The page. `remark`: a paragraph below the title."""
     at = datetime.fromtimestamp(evaluation.at / 1_000_000, UTC)
     is_comparison = evaluation.kind == FRONTIER
     title = "Frontier comparison" if is_comparison else f"Eval: {evaluation.suite}"
@@ -46,7 +46,7 @@ def dollars(cost: float | None) -> str:
 
 
 def judged_words(judge: str, agreed: Agreement) -> str:
-    """What the judge's second opinion is worth, in one or two sentences."""
+    """How far the judge agreed with itself and with the tests, in one or two sentences."""
     if not judge:
         return "There was no judge: --judge MODEL asks one for a second opinion."
     words = f"The judge, {judge}, saw {agreed.pairs} pairs of answers without names, in both "

@@ -1,4 +1,4 @@
-"""What an eval came to: per model and node the cases, or per system the tasks of a comparison."""
+"""The results of an eval: a row for each model on a node, or for each system of a comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUITE, FRONTIER = "suite", "frontier"
 
 
 class CaseResult(NamedTuple):
-    """`right` of `items` were right, `need` of them must be. Without a `why` it passed."""
+    """`right` of `items` were right; `need` are needed. `why`: why it failed; empty: it passed."""
 
     case: str
     job: str
@@ -38,7 +38,7 @@ class CaseResult(NamedTuple):
 
 
 class EvalResult(NamedTuple):
-    """One model where it answered: on a node, or at a hosted API, whose `node` is empty."""
+    """One model on a node, or at a hosted API; then `node` is empty."""
 
     model: str
     node: str
@@ -61,7 +61,7 @@ class EvalResult(NamedTuple):
 
     @property
     def latency(self) -> float:
-        """Mean seconds of a case that was answered."""
+        """The mean seconds of the cases that were answered."""
         times = [each.seconds for each in self.cases if each.seconds]
         return sum(times) / len(times) if times else 0.0
 
@@ -72,7 +72,7 @@ class EvalResult(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """`kind`: `suite` or `frontier`. `isolation`: how the code of answers was kept apart."""
+    """`kind`: `suite` or `frontier`. `isolation`: under what the code of answers was run."""
 
     id: str
     at: int  # microseconds, UTC
@@ -98,7 +98,7 @@ def case_result(
     replies: Sequence[ModelReply],
     why: str = "",
 ) -> CaseResult:
-    """`why`: why the case could not be asked to its end; its other items then count as wrong."""
+    """`why`: why the case was broken off, if it was; the items not asked count as wrong."""
     items = len(grades)
     right = sum(each.right for each in grades)
     wrong = next((each.why for each in grades if each.why), "")
@@ -121,9 +121,9 @@ def case_result(
 
 
 def quality(rows: Iterable[EvalResult]) -> dict[tuple[str, str], dict[str, float]]:
-    """The mean score of each job, by a node's address and its name for the model.
+    """The mean score of each job, by the node's address and its name for the model.
 
-    `rows`: the newest first. The newest result of a case counts.
+    `rows` are newest first; only the newest result of a case counts.
     """
     newest: dict[tuple[str, str], dict[str, CaseResult]] = {}
     for row in rows:
@@ -174,7 +174,7 @@ def _row(data: Mapping[str, Any]) -> EvalResult:
 
 
 def evaluation_of(data: Mapping[str, Any]) -> Evaluation | None:
-    """The evaluation in this file; None when it is not ours, or damaged."""
+    """The evaluation in the data of a file; None when it is damaged or not ours."""
     try:
         rows = tuple(map(_row, data["rows"]))
         opinions = tuple(Opinion(*(str(o[k]) for k in Opinion._fields)) for o in data["opinions"])
@@ -206,5 +206,5 @@ def junit(evaluation: Evaluation) -> str:
 
 
 def _xml_text(text: str) -> str:
-    """Without the characters that XML cannot have."""
+    """The text with a `?` for each character that XML does not allow."""
     return re.sub("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)

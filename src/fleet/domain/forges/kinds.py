@@ -1,7 +1,7 @@
-"""What is known of each kind of forge, and of the trackers, which have tickets alone: one row a kind.
+"""All kinds of forges, and of trackers, which have only tickets: one row for each kind.
 
-A new kind is a row here and its module `fleet.adapters.forges.KIND`, with `Client` and `headers`; if
-it sends events, also its reader in `webhooks`.
+To add a kind, add a row here and a module `fleet.adapters.forges.KIND` with `Client` and `headers`;
+if the forge sends events, also a reader in `webhooks`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ ISSUE = r"/(?P<path>.+?)(?:/-)?/(?:issues|work_items)/(?P<name>\d{1,9})/?"
 
 
 class Signature(NamedTuple):
-    """How an event proves who sent it: a header with the digest of its body, after `before`."""
+    """How an event proves its sender: a header with `before` and the HMAC digest of the body."""
 
     header: str
     before: str = ""
@@ -20,17 +20,17 @@ class Signature(NamedTuple):
 
 
 class ForgeKind(NamedTuple):
-    title: str  # as people write it, with others that speak the same
+    title: str  # its name for people, with those of others that have the same API
     signature: Signature
-    hosts: tuple[str, ...] = ()  # that everybody knows; one with a dot before it: all below it
-    api: str = ""  # its path on a host
+    hosts: tuple[str, ...] = ()  # its public hosts; with a leading dot: all hosts below that domain
+    api: str = ""  # the path of its API on a host
     public_api: str = ""  # the address of the API of the first of `hosts`, if it is another host
     has_code: bool = True  # False: a tracker
     ticket: str = ISSUE  # the path of a ticket's page
     token: str = "FLEET_FORGE_TOKEN"  # noqa: S105  # the name of a variable
-    token_form: str = ""  # what is in it, if that is more than a token
-    token_command: tuple[str, ...] = ()  # of a program that prints it; the host comes last
-    login: str = ""  # with which that program gets one
+    token_form: str = ""  # what the variable holds, if that is more than a token
+    token_command: tuple[str, ...] = ()  # prints the token; the host is appended
+    login: str = ""  # the command that logs that program in
 
 
 KINDS = {

@@ -1,4 +1,4 @@
-"""A pull request: how a task's work is proposed on a forge, and what comes of it there."""
+"""A pull request: how a task's work is proposed on a forge, and how its landing follows it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class PullState(StrEnum):
 
 
 class PullSeen(NamedTuple):
-    """What a forge says of a pull request. `head`: its newest commit, `branch`: where that is.
+    """A pull request as a forge reports it. `head`: its newest commit, on `branch`.
 
-    `merged_as`: the commit with which it came to the branch `base`.
+    `merged_as`: the commit on the branch `base` that merged it.
     """
 
     number: int
@@ -54,10 +54,10 @@ def draft_of(landing: Landing, task: Task, branch: str) -> PullDraft:
 
 
 def is_ours(seen: PullSeen | None, head: str) -> bool:
-    """Whether this pull request is the one for the commit `head`, so that none must be opened.
+    """Whether this pull request serves for the commit `head`, so that none must be opened.
 
-    An earlier supervisor may have opened it, and a person may have merged it since. One that was
-    closed without a merge is over: its branch needs a new one.
+    An earlier supervisor may have opened it, and a person may have merged it since. After one was
+    closed without a merge, the branch needs a new one.
     """
     if seen is None or seen.state is PullState.CLOSED:
         return False
@@ -65,13 +65,13 @@ def is_ours(seen: PullSeen | None, head: str) -> bool:
 
 
 def is_proposed(landing: Landing) -> bool:
-    """Whether the forge has what is to land."""
+    """Whether the pull request contains the commit that is to land."""
     pull = landing.pull
     return pull is not None and pull.tip == landing.tip
 
 
 def may_merge(landing: Landing, seen: PullSeen) -> bool:
-    """Whether we merge it: a person wants that, and its head is the very commit that we tested."""
+    """Whether Fleet may merge it: that was asked for, and its head is the commit that Fleet tested."""
     wish, pull = landing.wish.pull, landing.pull
     wanted = wish is not None and wish.merge and landing.state is LandingState.QUEUED
     if not wanted or pull is None or seen.state is not PullState.OPEN:
@@ -108,7 +108,7 @@ def follow(landing: Landing, seen: PullSeen) -> Landing:
 
 @dataclass(frozen=True, slots=True)
 class GateNote:
-    """What we report of the gate, as the status of a commit."""
+    """The commit status that Fleet reports for the gate."""
 
     passed: bool
     text: str

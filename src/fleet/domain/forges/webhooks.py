@@ -1,4 +1,4 @@
-"""What a forge says when a ticket was labelled: who proves it, and what it means."""
+"""Check and read the events that forges send when a ticket was labelled."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fleet.domain.forges.kinds import KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-FRESH_SECONDS = 12 * 3600.0  # what was sent once is remembered for longer: see `idempotency`
+FRESH_SECONDS = 12 * 3600.0  # less than repeated events are recognized for: see `idempotency`
 
 
 class Labelled(NamedTuple):
-    """A ticket got labels. `labels`: those that are new, or all where the forge does not say which.
+    """A ticket got labels. `labels`: the new ones, or all if the forge does not say which are new.
 
-    `who` has put them there, under each name that the forge has for them. `at`: seconds since 1970.
+    `who`: the names that the forge gives for the person who added them. `at`: seconds since 1970.
     """
 
     url: str
@@ -30,7 +30,7 @@ class Labelled(NamedTuple):
 
 
 def is_signed(forge: str, secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether who sent this knows the secret. Header names are in lower case."""
+    """Whether the sender of this event knows the secret. Header names are in lower case."""
     if not secret:
         return False
     header, before, is_secret = KINDS[forge].signature
@@ -41,7 +41,7 @@ def is_signed(forge: str, secret: str, headers: Mapping[str, str], body: bytes) 
 
 
 def labelled(forge: str, payload: Any) -> Labelled | None:
-    """The ticket that was labelled; None: the event is about something else, or not as this forge sends it."""
+    """The ticket that was labelled; None if the event is another one, or malformed."""
     try:
         return READERS[forge](payload)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
@@ -49,7 +49,7 @@ def labelled(forge: str, payload: Any) -> Labelled | None:
 
 
 def check(event: Labelled, *, people: Sequence[str], label: str, now: float) -> bool:
-    """Whether it asks for a task; raise `Forbidden` when it does and may not."""
+    """Whether the event asks for a task. Raise `Forbidden` when its sender may not, or it is too old."""
     if label not in event.labels:
         return False
     allowed = {name.casefold() for name in people}

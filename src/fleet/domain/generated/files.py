@@ -27,9 +27,9 @@ class WrittenFile(NamedTuple):
 
 
 class WritePlan(NamedTuple):
-    """`edited`: we wrote them, and a person changed them since. `foreign`: we never wrote them.
+    """`edited`: files that we wrote and a person changed since. `foreign`: files that we never wrote.
 
-    `orphans` are no longer generated, but were edited, so they stay.
+    `orphans`: files that are no longer generated, but stay because a person edited them.
     """
 
     write: tuple[File, ...] = ()
@@ -50,9 +50,10 @@ def plan(
     force: bool = False,
     kept: Collection[str] = (),
 ) -> WritePlan:
-    """`on_disk`: the hash of every file that exists; `digest`: the hash of every wanted text.
+    """Decide what to do with each file of these targets.
 
-    `kept`: paths of these targets that are left as they are.
+    `on_disk`: by path, the hash of every file that exists; `digest`: the hash of every wanted text.
+    `kept`: paths that are left as they are.
     """
     write, same, edited, foreign = [], [], [], []
     for file in wanted:

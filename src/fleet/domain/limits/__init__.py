@@ -1,8 +1,8 @@
-"""What a field of a request may hold: its type says so, as in `Annotated[str, TextLimit(200)]`.
+"""Limits of the fields of a request, declared in their types: `Annotated[str, TextLimit(200)]`.
 
-`limits.check` refuses anything else, and the descriptions of HTTP and MCP are made from the same types, so
-that they cannot disagree. A type without a limit allows
-whatever a store can keep: see `fleet.operations.shared.untrusted`.
+`limits.check` refuses other values, and the descriptions of HTTP and MCP are made from the same
+types. A type without a limit allows whatever a store can keep: see
+`fleet.operations.shared.untrusted`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ MOST_SECONDS = 1_000_000_000  # seconds: thirty years
 
 
 class TextLimit(NamedTuple):
-    """At most `most` characters, 0 for any number; with `some`, not only white space.
+    """At most `most` characters, or any number if 0; with `some`, not only white space.
 
-    `pattern`: what all of it matches. `what`: its name for people; else the field's. `example`: the fix.
+    `pattern`: a regular expression that the whole text matches. `what`: the name of the value in an
+    error; empty: the field's name. `example`: the error's fix.
     """
 
     most: int = 0
@@ -47,7 +48,7 @@ class Whole(NamedTuple):
 
 
 class Items(NamedTuple):
-    """How many."""
+    """How many items a tuple may have."""
 
     most: int
     least: int = 0
@@ -69,7 +70,7 @@ def limit_of(hint: Any) -> tuple[Any, Limit | None]:
     limit = None
     if get_origin(hint) is Annotated:
         limit = next((each for each in hint.__metadata__ if isinstance(each, KINDS)), None)
-        if isinstance(hint.__metadata__[0], str):  # it looks different outside: see `base.outside`
+        if isinstance(hint.__metadata__[0], str):  # a type of `base.outside`
             return hint, None
         hint = hint.__origin__
     return hint, limit

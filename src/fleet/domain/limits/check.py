@@ -1,4 +1,4 @@
-"""Refuse a request with a field that holds what its type does not allow."""
+"""Refuse a request with a field whose value its type does not allow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_BLANK = f"[^{BLANK}]"
 
 
 def check(request: object) -> None:
-    """Raise `BadInput` for the first field that holds what its type does not allow."""
+    """Raise `BadInput` for the first field whose value its type does not allow."""
     kind: Any = type(request)
     for name, test, usual in _tests(kind):
         value = getattr(request, name)
@@ -30,7 +30,7 @@ def check(request: object) -> None:
 
 @cache
 def _tests(kind: Any) -> tuple[tuple[str, Test, Any], ...]:
-    """The fields that have limits, each with its default if that passes: most fields have it."""
+    """The fields with limits: name, test, and the default, which need not be tested if it passes."""
     hints = get_type_hints(kind, include_extras=True)
     tests = ((f, test_of(hints[f.name])) for f in fields(kind))
     return tuple((f.name, test, _usual(f, test)) for f, test in tests if test is not None)
@@ -47,7 +47,7 @@ def _usual(field: Field[Any], test: Test) -> Any:
 
 
 def test_of(hint: Any) -> Test | None:
-    """A function that raises `BadInput` for a value that this type does not allow; None: any goes."""
+    """A function that raises `BadInput` for a value that this type does not allow; None: no limit."""
     kind, limit = limit_of(hint)
     if isinstance(limit, TextLimit):
         return text_test(limit)
@@ -66,7 +66,7 @@ def _record_test(_name: str, value: Any) -> None:
 
 
 def is_text(value: str) -> bool:
-    """Whether every store and every program can hold it: without NUL and half characters."""
+    """Whether every store and program can keep this text: no NUL, no lone surrogate."""
     try:
         return "\0" not in value and (value.isascii() or bool(value.encode()))
     except UnicodeEncodeError:
@@ -74,7 +74,7 @@ def is_text(value: str) -> bool:
 
 
 def text_test(limit: TextLimit) -> Test:
-    """A function that raises `BadInput` for a text beyond this limit."""
+    """A function that raises `BadInput` for a text that breaks this limit."""
     most, some = limit.most, limit.some
     pattern = re.compile(limit.pattern).fullmatch if limit.pattern else None
 

@@ -1,4 +1,4 @@
-"""What may be forgotten once it is old, and never what something that goes on needs."""
+"""Which old tasks may be deleted: those that no unfinished work needs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 class TaskTies(NamedTuple):
-    """What a task has to do with others."""
+    """How a task is connected to other tasks and records."""
 
     parent: Task | None = None
     newest_run: Run | None = None
-    has_dependents: bool = False  # whatever their state: one that is reopened counts what it needs
+    has_dependents: bool = False  # in any state: one that is reopened needs this task again
     has_children: bool = False
-    has_question: bool = False  # that nobody has answered
+    has_question: bool = False  # an unanswered one
     is_landing: bool = False
 
 
 def keeps(task: Task, around: TaskTies, *, before: int) -> str:
-    """Why it stays; empty: it ended before that time, and nothing needs it."""
+    """Why the task must be kept; empty if it ended before that time and nothing needs it."""
     if task.state not in ENDED:
         return "it has not ended"
     if not 0 < task.tally.ended_at <= before:

@@ -50,7 +50,7 @@ def key_of(row: Measured) -> Key:
 
 
 def summed(row: Measured, fresh: Sequence[SpeedSample], again: Sequence[SpeedSample]) -> Measured:
-    """The medians of several requests: one that was disturbed does not move them."""
+    """The row with the medians of these requests. `again`: requests whose prompt was cached."""
     timings = [sample.timing for sample in fresh]
     return row._replace(
         prefill=_middle(t.read / t.reading for t in timings if t.read and t.reading > 0),
@@ -89,7 +89,7 @@ def ranked(rows: Iterable[Measured], prompt: int, output: int) -> list[tuple[int
 
 
 def together(known: Mapping[Key, Measured], rows: Iterable[Measured]) -> dict[Key, Measured]:
-    """Newer rows replace older ones, but failed rows do not, and a measured load time is kept."""
+    """Merge new rows into the known ones; a failed row replaces nothing, a known load time is kept."""
     merged = dict(known)
     for row in rows:
         if not row.why:
@@ -107,7 +107,7 @@ def data_of(row: Measured) -> dict[str, Any]:
 
 
 def row_of(data: Mapping[str, Any]) -> Measured | None:
-    """The row in this data; None when it is not one of ours, or damaged."""
+    """The row in this data; None when it is damaged or not ours."""
     usual = Measured("", "", "", "")._asdict()
     given = {name: data.get(name, value) for name, value in usual.items()}
     good = all(

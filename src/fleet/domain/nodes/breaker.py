@@ -1,9 +1,9 @@
 """Whether requests may go to a node, or to one model of it: a fold over the results of earlier ones.
 
-A node that cannot be reached is shut off at once. A model that answers with errors is shut off after
-several of them; one that is silent while another node answers, and one that the node does not have or
-gives to nobody without another key, at once. The node's other models go on. A busy one is never shut off. What is shut off is probed, less and less often; when it answers
-a probe, it gets one request, then a few, then all.
+A node that cannot be reached is shut off at once. One model of a node is shut off after several
+errors; or at once when it is silent while another node answers, when the node does not have it, or
+when the node refuses our key. A busy node or model is never shut off. What is shut off is probed,
+less and less often; when it answers a probe, it gets one request, then a few, then all.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WINDOW, FAILURES = 5, 3  # shut off after 3 failures among the last 5 answers
-FIRST_PROBE, LAST_PROBE = 0.5, 5.0  # seconds; the longest is how late a return is noticed
+FIRST_PROBE, LAST_PROBE = (
+    0.5,
+    5.0,
+)  # seconds before a probe; at the longest, we notice a return so late
 FIRST_TRIAL, LAST_TRIAL = 5.0, 60.0  # seconds, of one model: each trial may load it for a minute
-GENTLE_STEPS = 3  # good answers after which all of its slots are used again
+GENTLE_STEPS = 3  # good answers after a probe, after which all slots are used again
 BUSY = 1.0  # seconds to wait when a busy node does not say how long; doubled each time
 LONGEST_BUSY = 60.0
 
@@ -48,7 +51,7 @@ class Breaker:
     state: State = State.CLOSED
     why: str = ""  # why it is open, or was open last
     recent: tuple[bool, ...] = ()  # for each of the last answers, whether it was good
-    probes: int = 0  # probes that failed, or that a failed request followed
+    probes: int = 0  # how often it was shut off, or a probe failed, since it last worked
     next_probe: float = 0.0
     passed: int = 0  # good answers since it came back
     busy_until: float = 0.0
@@ -68,7 +71,7 @@ def of_model() -> Breaker:
 def after(
     breaker: Breaker, result: NodeResult, *, now: float, why: str = "", rest: float = 0.0
 ) -> Breaker:
-    """`rest`: for how many seconds a busy node asked for no more requests."""
+    """The breaker after this result. `rest`: for how many seconds a busy node wants no requests."""
     match result:
         case NodeResult.UNREACHABLE:
             return _opened(breaker, now, why or "it cannot be reached")
@@ -116,7 +119,7 @@ def allowed(breaker: Breaker, slots: int, now: float) -> int:
 
 
 def shut_off(facts: object) -> Iterator[tuple[str, str]]:
-    """The models of a node that get no request now, and why, by what the relay's status says of it."""
+    """The models of a node that are shut off, and why, read from the relay's status of the node."""
     node = mapping(facts)
     for upstream, each in mapping(node.get("servings")).items():
         shut = [of for of in (mapping(each), node) if of.get("breaker") == State.OPEN]

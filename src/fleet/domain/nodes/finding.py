@@ -1,4 +1,4 @@
-"""Machines that may have model servers: how Tailscale lists them, and what a found one is called."""
+"""List the machines that may run model servers, and name the servers that were found."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHARED = ipaddress.ip_network("100.64.0.0/10")  # Tailscale's addresses
 
 
 class ProbedAddress(NamedTuple):
-    """`port`: where its server is; 0: not known, so the usual ones are tried."""
+    """A machine to probe. `port`: of its server; 0: unknown, so the usual ports are tried."""
 
     name: str
     address: str
@@ -27,7 +27,7 @@ class ProbedAddress(NamedTuple):
 
 
 class FoundNode(NamedTuple):
-    """A model server that answered, and what it would be called under `nodes`."""
+    """A model server that answered, and a name for it under `nodes`."""
 
     name: str
     endpoint: str
@@ -52,7 +52,7 @@ def machines_of_tailscale(status: object) -> list[ProbedAddress]:
 
 
 def machines_of_network(text: str) -> list[ProbedAddress]:
-    """Raise `BadInput` unless it is a private network of at most so many addresses."""
+    """The addresses of a network. Raise `BadInput` unless it is private and not too large."""
     try:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
@@ -72,7 +72,7 @@ def machines_of_network(text: str) -> list[ProbedAddress]:
 
 
 def node_name(machine: ProbedAddress, port: int, taken: Collection[str]) -> str:
-    """A name that fleet.yaml takes and that no other node has."""
+    """A valid name for a node in fleet.yaml that is not in `taken`."""
     plain = machine.name or f"node-{machine.address}"
     base = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-").lower() or "node"
     names: Iterable[str] = (base, f"{base}-{port}", *(f"{base}-{port}-{n}" for n in range(2, 1000)))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class NodeModel(NamedTuple):
-    """A model that a node can serve; 0 or empty where the node does not tell."""
+    """A model that a node can serve; fields that the node does not report are 0 or empty."""
 
     name: str
     size: int = 0  # bytes on its disk
@@ -32,16 +32,16 @@ class Resident(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """A field that is None: this kind of node does not report it."""
+    """What a node has and does; a field is None if this kind of node does not report it."""
 
     kind: str
     held: tuple[NodeModel, ...] = ()
     resident: tuple[Resident, ...] | None = None
     version: str = ""
     latency: float = 0.0  # seconds to its first answer
-    busy: int | None = None  # requests that it works on
-    waiting: int | None = None  # requests that wait in it
-    slots: int | None = None  # requests that it takes at once
+    busy: int | None = None  # requests that it is processing
+    waiting: int | None = None  # requests in its queue
+    slots: int | None = None  # requests that it processes at once
 
 
 class SeenNode(NamedTuple):
@@ -88,7 +88,7 @@ def resident(inventory: Inventory, upstream: str) -> Resident | None:
 
 
 def absent(fleet: Fleet, seen: Sequence[SeenNode]) -> list[tuple[str, Serving]]:
-    """The declared models that a node which answered does not have, with their names."""
+    """The declared models, by name and serving, that are missing on a node that answered."""
     known = {each.node: each.inventory for each in seen if each.inventory is not None}
     models = fleet.own_models
     return [
@@ -102,7 +102,7 @@ def absent(fleet: Fleet, seen: Sequence[SeenNode]) -> list[tuple[str, Serving]]:
 SPARE = 768 << 20  # bytes that the server itself and the graphics driver use
 BATCH = 512  # tokens of a prompt that are read at once
 KV_BYTES = {"f16": 2.0, "q8_0": 1.0, "q4_0": 0.5}
-# By architecture: one of so many layers reads the whole context, the others a window of it.
+# By architecture (n, window): every nth layer reads the whole context, the others only a window.
 WINDOWED = {"gemma3": (6, 0), "gptoss": (2, 4096), "gpt-oss": (2, 4096)}
 
 

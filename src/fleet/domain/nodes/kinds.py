@@ -1,7 +1,7 @@
-"""What is known of each kind of node: one row a kind, and everything that differs between them.
+"""All kinds of nodes: one row for each kind, with everything that differs between them.
 
-A new kind is a row here and its name in `fleet.domain.fleet.NODE_KINDS`. Pulses, inventory, relay,
-benchmark and the stand-in `fleet.testing.fake_node` read the row.
+To add a kind, add a row here and its name to `fleet.domain.fleet.NODE_KINDS`. Pulses, inventory,
+relay, benchmark and the stand-in `fleet.testing.fake_node` read the row.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from fleet.domain.fleet import Node
 
 OLLAMA, OPENAI, ANTHROPIC = "ollama", "openai", "anthropic"  # the wire formats
-HOSTED = "hosted"  # the gateway itself speaks to it, so no wire of ours
+HOSTED = "hosted"  # the gateway itself calls this API, in whatever format it has
 MODELS = "/v1/models"  # every kind lists its models there
 HOST = r"[a-z]+://(?:[^@/]*@)?([^:/]+)"  # of an address
 MOST_DRAG = 0.5  # of a server that batches
 
 
 class Pages(NamedTuple):
-    """Where a server says more than its list of models."""
+    """Pages of a server besides its list of models."""
 
     version: str = ""
     props: str = ""  # llama.cpp's: its slots and the context of each
@@ -37,7 +37,7 @@ class Pages(NamedTuple):
 
 
 class ModelFields(NamedTuple):
-    """Where the list of models says more of a model than its name; `meta.size` is inside `meta`."""
+    """Fields in the list of models; `meta.size` is the field `size` inside `meta`."""
 
     context: str = ""
     parameters: str = ""
@@ -45,15 +45,15 @@ class ModelFields(NamedTuple):
 
 
 class NodeKind(NamedTuple):
-    """Paths come after the address without its `/v1`; an empty path is a page it does not have."""
+    """One kind of node. Paths are appended to the address without `/v1`; empty: it has no such page."""
 
     wires: tuple[str, ...] = (OPENAI,)  # the formats it speaks; the gateway uses the first
     health: str = ""  # answers with 200 once it can serve
     pages: Pages = Pages()
     fields: ModelFields = ModelFields()
     sign: tuple[str, str] = ("", "")  # a path, and a field of its answer, that no other kind has
-    owner: str = ""  # whom its list names as the owner of every model
-    exact: bool = False  # it can be told not to stop early, so that a benchmark counts alike
+    owner: str = ""  # the `owned_by` of every model in its list, by which we recognize it
+    exact: bool = False  # it can be told how many tokens to write, for comparable benchmarks
     always_resident: bool = False  # what it lists is in its memory
     drag: float = 1.0  # how much requests slow each other down, until that is measured
     counts_tokens: bool = True  # it answers /v1/messages/count_tokens where it speaks that wire
@@ -157,18 +157,18 @@ KINDS: dict[str, NodeKind] = {
 
 
 def kind_of(name: str) -> NodeKind:
-    """A server of an unknown kind is taken as one that speaks as OpenAI does."""
+    """The row of this kind; an unknown kind is treated like `openai`."""
     return KINDS.get(name, KINDS["openai"])
 
 
 def kind_at(host: str | None) -> str:
-    """The kind whose company has its API at that host; empty when it is another host."""
+    """The kind of node whose API is at this host, such as `openai`; empty for other hosts."""
     hosts = {kind.address.split("/")[2]: name for name, kind in KINDS.items() if kind.address}
     return hosts.get(host or "", "")
 
 
 def costs_money(node: Node) -> bool:
-    """Whether it is the API of a company, which sends a bill."""
+    """Whether the node is a company's API, which is paid for."""
     host = re.match(HOST, node.endpoint.lower())
     return not node.endpoint or kind_of(node.kind).hosted or bool(host and kind_at(host[1]))
 

@@ -1,9 +1,9 @@
 """Which of the waiting requests may go now, and to which node.
 
 A request is not bound to a node before that node has room: it goes where its answer will come soonest,
-and may keep waiting for a fast node while a slow one is free. Those of the same priority take turns by
-agent and by conversation, also where one slot serves them all; who waits long enough goes before a
-higher priority.
+and may keep waiting for a fast node while a slow one is free. Requests of the same priority take turns
+by agent and by conversation, even where one slot serves them all. A request that waits long enough
+goes before those of a higher priority.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ class LineTicket:
     waited: float = 0.0  # seconds
     agent: str = ""
     conversation: str = ""
-    hold: float = 0.0  # seconds to let those pass whose model its own would take the memory of
+    hold: float = (
+        0.0  # seconds to let requests pass whose model it would evict from the node's memory
+    )
     limit: int = 0  # requests of its agent that may be at work at once; 0: any number
 
 
 @dataclass(slots=True)
 class Room:
-    """The slots of a serving or of a node, and for each taken slot how many seconds it still is."""
+    """The slots of a serving or of a node. `taken`: for each slot in use, the seconds until it is free."""
 
     slots: int
     taken: list[float] = field(default_factory=list)
@@ -79,7 +81,7 @@ class ServingRoom:
 
     @property
     def beside(self) -> int:
-        """How many others will be at work there when the next one begins."""
+        """How many other requests the node will be processing when the next one begins."""
         return self.node.at_work if self.free else max(0, self.node.at_work - 1)
 
     def wait(self) -> float:
@@ -98,7 +100,7 @@ class ServingChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Where a ticket will go; `at_once`: there is room already. `limited`: its agent has enough."""
+    """Where a ticket will go. `at_once`: it may go now. `limited`: its agent is at its limit."""
 
     ticket: LineTicket
     route: Route
@@ -107,10 +109,10 @@ class Turn:
 
 
 class Served(NamedTuple):
-    """Who has had how much already.
+    """What agents have been served so far.
 
-    `at_work`: by agent, the requests that nodes work on. `idle`: seconds since the last turn, of an
-    agent under `(agent, "")`, of its conversation under `(agent, conversation)`.
+    `at_work`: by agent, how many of its requests nodes are processing. `idle`: seconds since the last
+    turn of an agent, under `(agent, "")`, or of its conversation, under `(agent, conversation)`.
     """
 
     at_work: Mapping[str, int] = MappingProxyType({})
@@ -142,11 +144,11 @@ def turns(line: Iterable[LineTicket], served: Served = NOBODY) -> list[Turn]:
 
 
 def ranked(line: Iterable[LineTicket], served: Served = NOBODY) -> list[LineTicket]:
-    """In the order in which they may go.
+    """The tickets in the order in which they may go.
 
-    Within a priority agents take turns, and so do the conversations of one. A priority ages with those
-    of it that wait, whoever of them goes: else an agent with a long line would always go first.
-    A request that is on hold comes after all others of its priority, and does not go yet.
+    Within a priority, agents take turns, and so do the conversations of an agent. Ageing is by
+    priority, not by agent: else an agent with a long line would always go first. A request on hold
+    comes after all others of its priority, and does not go yet.
     """
     by_priority: dict[int, list[LineTicket]] = {}
     for ticket in sorted(line, key=lambda each: each.number):
@@ -163,7 +165,7 @@ def ranked(line: Iterable[LineTicket], served: Served = NOBODY) -> list[LineTick
 def _by_turns(
     tickets: Iterable[LineTicket], served: Served
 ) -> list[tuple[tuple[bool, int, float, int], LineTicket]]:
-    """The tickets of one priority in the order of their turns, with what that order is by."""
+    """The tickets of one priority in the order of their turns, each with its sort key."""
     talks: Counter[tuple[str, str]] = Counter()
     by_talk = []
     for ticket in tickets:
@@ -180,7 +182,7 @@ def _by_turns(
 
 
 def _without_turn(ticket: LineTicket, who: tuple[str, str], served: Served) -> float:
-    """Seconds for which an agent, or a conversation, has waited and had no turn."""
+    """The seconds for which an agent or a conversation has waited without a turn."""
     return min(ticket.waited, served.idle.get(who, ticket.waited))
 
 
@@ -197,5 +199,5 @@ def remaining(expected: float, elapsed: float) -> float:
 
 
 def with_first(choices: Iterable[ServingChoice], node: str) -> tuple[ServingChoice, ...]:
-    """`choices` with the given node first, so that it wins a draw."""
+    """`choices` with this node first, so that it wins a tie."""
     return tuple(sorted(choices, key=lambda choice: choice.outlook.node != node))

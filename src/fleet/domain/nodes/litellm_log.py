@@ -1,4 +1,4 @@
-"""A line that LiteLLM printed: when, how grave, and what, whether it is JSON or plain words."""
+"""Read a line that LiteLLM printed, as JSON or plain text: its time, level and message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleet.domain.data import NamedTuple
 ANSWERED = re.compile(r'"[A-Z]+ \S+ HTTP/[\d.]+" (\d{3})\b')
 # `14:57:19 - LiteLLM Proxy:ERROR: proxy_server.py:1 - …`, and `WARNING: …` at the beginning.
 LEVEL = re.compile(r"\b(DEBUG|INFO|WARNING|ERROR|CRITICAL)\b(?=\s*:)")
-# What terminals obey: colours and the like, titles, single characters.
+# Terminal escape sequences.
 MARKUP = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 GRAVE = {"DEBUG": "quiet", "INFO": "plain", "WARNING": "warning", "ERROR": "error"}
 

@@ -1,6 +1,7 @@
-"""Who else is at work on a node: what its own pages say, and what our requests waited for.
+"""How busy a node is with the requests of others.
 
-Other relays and people use the same nodes. What we sent there we know; the rest is theirs.
+Other relays and people use the same nodes. A node's status page, or how long our own requests
+waited there, tells how many requests it has; those that are not ours are theirs.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
     from fleet.domain.nodes.kinds import Pages
 
-USUAL = 5.0  # seconds that a stranger's request takes, until our own have shown what is usual
-HALF = 10.0  # seconds after which a wait that was seen counts half
-SHORTEST_WAIT = 0.5  # seconds; less is the network, or a node that measures otherwise
+USUAL = 5.0  # seconds that we assume for a request of others, until we have measured our own
+HALF = 10.0  # seconds after which an observed wait counts half
+SHORTEST_WAIT = 0.5  # seconds; a shorter wait may be network delay
 
 
 class Occupancy(NamedTuple):
@@ -33,7 +34,7 @@ class Occupancy(NamedTuple):
 
     @property
     def most(self) -> int:
-        """How many it takes at once, if it is full; else 0."""
+        """How many requests the node processes at once, if it is full now; else 0."""
         if self.slots is not None:
             return self.slots if self.busy >= self.slots else 0
         return self.busy if self.waiting else 0
@@ -49,26 +50,26 @@ class Strangers:
     queued_at: float = 0.0
 
     def seen(self, occupancy: Occupancy, ours: int, now: float) -> Strangers:
-        """After a look. `ours`: how many of its requests are ours, at most."""
+        """Update after reading the node's page. `ours`: at most so many of its requests are ours."""
         count = max(0, occupancy.busy + occupancy.waiting - ours)
         kept = self.since[max(0, len(self.since) - count) :]
         since = (*kept, *[now] * (count - len(kept)))
         return replace(self, since=since, most=occupancy.most)
 
     def queued(self, seconds: float, now: float) -> Strangers:
-        """After a reply of a node without a page: how long ours waited in it, as far as it says."""
+        """Update after a reply of a node without a page: our request waited there for so many seconds."""
         seconds = seconds if seconds >= SHORTEST_WAIT else 0.0
         return replace(self, queue=seconds, queued_at=now)
 
     @property
     def beside(self) -> int:
-        """How many of them will be at work when a request of ours begins there."""
+        """How many requests of others the node will be processing when one of ours begins."""
         return min(len(self.since), self.most - 1) if self.most else len(self.since)
 
     def wait(self, ours: Sequence[float], usual: float, now: float) -> float:
-        """Seconds more until a slot is free than with our own requests alone.
+        """The seconds by which the requests of others delay the next free slot.
 
-        `ours`: how long each of ours will still take. `usual`: how long one takes.
+        `ours`: the seconds that each of our requests will still take. `usual`: what a request takes.
         """
         lingering: float = self.queue * 0.5 ** ((now - self.queued_at) / HALF)
         if not self.most:
@@ -79,17 +80,17 @@ class Strangers:
 
 
 def page_of(pages: Pages) -> str:
-    """The page on which a server says who is at work; empty when it has none."""
+    """The path of the page that shows how busy a server is; empty when it has none."""
     return pages.slots or pages.metrics or pages.load
 
 
 def pages_of(pages: Pages) -> tuple[str, ...]:
-    """That page, and where an older server has it."""
+    """The paths of that page, in this release of the server and in older ones."""
     return tuple(filter(None, (page_of(pages), pages.older_load)))
 
 
 def read_page(pages: Pages, text: str) -> Occupancy | None:
-    """What `page_of` answered; None when it is no such page."""
+    """Read the text of `page_of`; None when it is not such a page."""
     if not text:
         return None
     if not pages.slots and pages.metrics:
@@ -103,13 +104,13 @@ def read_page(pages: Pages, text: str) -> Occupancy | None:
 
 
 def from_slots(answer: object) -> Occupancy:
-    """llama.cpp lists its slots."""
+    """Read llama.cpp's list of slots."""
     slots = mappings(answer)
     return Occupancy(sum(bool(each.get("is_processing")) for each in slots), slots=len(slots))
 
 
 def from_metrics(pages: Pages, text: str) -> Occupancy:
-    """The format of Prometheus; vLLM counts for each of its engines."""
+    """Read Prometheus metrics; vLLM reports them for each of its engines."""
     values = dict.fromkeys((pages.running, pages.queued), 0.0)
     for line in text.splitlines():
         name = line.partition("{")[0].partition(" ")[0]
@@ -120,7 +121,7 @@ def from_metrics(pages: Pages, text: str) -> Occupancy:
 
 
 def from_load(answer: object) -> Occupancy | None:
-    """SGLang counts for each worker those at work and those that wait; an older one both together."""
+    """Read SGLang's load: running and waiting requests by worker; older releases count them together."""
     loads = mapping(answer).get("loads")
     workers = mappings(loads if loads is not None else answer)
     if not workers:

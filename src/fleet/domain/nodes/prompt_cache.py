@@ -1,7 +1,7 @@
 """How much of a prompt a node has in its cache, judged by the beginnings of earlier prompts.
 
-A slot caches one conversation. A request that takes it evicts that conversation, which then comes back and
-reads everything again, and evicts in turn: that cost belongs to the choice of a node.
+A slot caches one conversation. A request that takes the slot evicts it, and when that conversation
+comes back, it reads everything again and evicts in turn. The choice of a node counts that cost.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def steps(parts: Iterable[bytes]) -> tuple[PromptStep, ...]:
 def common(one: Sequence[PromptStep], other: Sequence[PromptStep]) -> int:
     """How many tokens at the beginning both share."""
     if not one or not other or one[0].mark != other[0].mark:
-        return 0  # as good as always, and this is asked for each slot of each node
+        return 0  # the usual case, made fast: this runs for each slot of each node
     shared = 0
     for a, b in zip(one, other, strict=False):
         if a.mark != b.mark:
@@ -91,8 +91,8 @@ def evicted(
 ) -> float:
     """How many tokens others would have to read again because this prompt took a slot.
 
-    `spare`: another node has room for it. Then a system prompt that it shares with the other is
-    no reason to live in the other's slot, and is counted, too.
+    `spare`: another node has a free slot. Then the tokens of a shared system prompt count as well, so
+    that it is no reason to take the slot of another conversation.
     """
     if has_room(kept, owner, prompt, slots):
         return 0.0
@@ -106,7 +106,7 @@ def evicted(
 def remember(
     kept: Sequence[KeptPrompt], owner: str, prompt: tuple[PromptStep, ...], slots: int, now: float
 ) -> list[KeptPrompt]:
-    """A longer form of a conversation replaces the shorter, another one the oldest."""
+    """`kept` with this prompt, in place of its conversation's earlier one, or else of the oldest."""
     others = sorted(_without(kept, owner, prompt), key=lambda each: each.at)
     return [*others, KeptPrompt(owner, prompt, now)][-max(1, slots) :]
 
@@ -114,7 +114,7 @@ def remember(
 def _without(
     kept: Sequence[KeptPrompt], owner: str, prompt: Sequence[PromptStep]
 ) -> list[KeptPrompt]:
-    """Without the earlier form of the same conversation."""
+    """`kept` without the earlier prompt of the same conversation."""
     return [each for each in kept if not _continues(each, owner, prompt)]
 
 

@@ -33,9 +33,9 @@ class NodeOutlook:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds, term by term, so that the choice can be explained.
+    """When a node would answer, in seconds and term by term, so that the choice can be explained.
 
-    `evict` is not waited for: it is what the others lose, who were cached there.
+    `evict` is not waited for: it is the time that others lose whose prompts were cached there.
     """
 
     node: str
@@ -46,7 +46,7 @@ class Estimate:
     cached: int = 0
     evict: float = 0.0
     weight: float = 1.0  # 2: it is chosen as if it answered twice as fast
-    reread: float = 0.0  # more, if what should be cached is not
+    reread: float = 0.0  # more seconds, if the node no longer has the tokens that should be cached
 
     @property
     def total(self) -> float:
@@ -65,7 +65,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`node` is empty when none can answer; `why` says so."""
+    """The node to use. `node` is empty when no node can answer, and `why` gives the reason."""
 
     node: str
     estimates: tuple[Estimate, ...]

@@ -1,6 +1,6 @@
-"""Tasks, runs and requests as spans of a trace, with OpenTelemetry's names for what models do.
+"""Tasks, runs and requests as spans of a trace, with OpenTelemetry's names for attributes.
 
-A span holds no title, prompt or reply: it goes to a program that somebody else may run.
+A span contains no title, prompt or reply: the collector may belong to somebody else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GOOD = frozenset({Ending.SUCCEEDED, Ending.ASKED, Ending.YIELDED})
 class TraceSpan(NamedTuple):
     """Times are UTC microseconds. `error`: why it failed; empty: it did not.
 
-    `trace`, `id`, `parent`: names, from which a collector's ids are made.
+    `trace`, `id` and `parent` are names, from which the exporter makes ids.
     """
 
     name: str
@@ -40,7 +40,7 @@ class TraceSpan(NamedTuple):
 
 
 def trace_of(task: Task) -> str:
-    """One trace per task: its runs and their requests are in it, whoever sends them."""
+    """The name of the task's trace, which also contains its runs and their requests."""
     return f"{task.project}\n{task.id}\n{task.created_at}"
 
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 WEIGHT = 0.3  # of the newest measurement
 BRIEFEST = 1e-6  # seconds; no node reads or writes anything in less
-FEWEST = 32  # tokens read or written; with fewer a speed means nothing
-SHORTEST_LOAD = 0.25  # seconds; Ollama reports a short time even when the model was loaded
+FEWEST = 32  # tokens read or written; with fewer we do not trust the speed
+SHORTEST_LOAD = 0.25  # seconds; Ollama reports less even when the model was already loaded
 PREFILL, DECODE, LOAD = 300.0, 25.0, 8.0  # assumed for a machine without measurements
-OUTPUT = 200.0  # tokens that a reply is assumed to have before the first one
-ALONE = 0.25  # others at work, on average; with fewer it was alone
-CROWDED = 0.5  # with more, a speed says how much they slow each other down
-MISSED = 3.0  # times slower than known; then its cache was gone, likely, and it read all of it
-HOPE = 1.3  # how much faster than the best an unknown node may be: enough to be tried once
+OUTPUT = 200.0  # tokens that we assume for a reply before we have seen one
+ALONE = 0.25  # other requests at work, on average; with fewer, a request counts as alone
+CROWDED = 0.5  # with more, a speed tells how much requests slow each other down
+MISSED = 3.0  # times slower than known; then the cache was probably lost, and all of it was read
+HOPE = 1.3  # times faster than the best node we assume a new node to be, so that it is tried once
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +84,15 @@ def mean(known: float, seen: float) -> float:
 
 
 def slowdown(drag: float, beside: float) -> float:
-    """How many times longer work takes beside so many others."""
+    """How many times longer a request takes while so many others are at work."""
     return 1 + drag * max(0.0, beside)
 
 
 def guessed(pace: Pace, peers: Iterable[Pace], *, drag: float = 1.0, new: bool = False) -> Pace:
     """`pace` with gaps filled from the nodes that serve the same model, or from the defaults.
 
-    `drag` is that of its kind. A `new` node, which has answered nothing yet, is hoped to be faster
-    than all others: else it would never be tried, and never be known.
+    `drag` is that of its kind. A `new` node, which has answered nothing yet, is assumed to be faster
+    than all others: else it would never be tried and measured.
     """
     others = list(peers)
     hopes = new and not pace.prefill and not pace.decode

@@ -1,4 +1,4 @@
-"""Several projects behind one gateway and one relay: their fleets as one."""
+"""Merge the fleets of several projects that share one gateway and one relay."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def together(fleets: Mapping[str, Fleet]) -> Fleet:
-    """One fleet with the nodes, models and agents of all projects, by directory, the oldest first.
+    """Merge these fleets, by project directory, the oldest first.
 
-    A machine has one state in the relay, whatever each project calls it. Raise `Refused` where two
-    projects mean different things by one name: a request carries only the name.
+    A machine has one state in the relay, whatever each project calls it. Raise `Refused` when two
+    projects mean different things by one name, as a request carries only the name.
     """
     merged = _MergedFleets()
     for project, fleet in fleets.items():
@@ -32,7 +32,7 @@ def together(fleets: Mapping[str, Fleet]) -> Fleet:
 
 
 def owners(fleets: Mapping[str, Fleet]) -> dict[str, str]:
-    """By model, the one project that has it; empty when several do."""
+    """By model, the project that declares it; empty when several do."""
     known: dict[str, str] = {}
     for project, fleet in fleets.items():
         for name in fleet.models:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 SERVER_ERROR = 500  # the first status that blames the server
-WRONG_KEY = 401  # of the gateway: it was started with another key after the run had begun
-NOT_SERVED = {401, 402, 404, 429}  # the key, the credit, the model or the quota is at fault
+WRONG_KEY = 401  # the gateway was restarted with another key after the run had begun
+NOT_SERVED = {401, 402, 404, 429}  # because of the key, the credit, the model or the quota
 FARTHEST = 2.5e17  # microseconds: the year 9892; NaN is not below it either
 WORDS = ("agent", "session", "model", "wire", "node", "upstream")
 TIMES = ("wait", "ttft", "total")  # the keys of `Times` in a line, in their order
@@ -28,7 +28,7 @@ OF_THE_DAY = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 
 
 class TraceSource(NamedTuple):
-    """The run that sent it, and the directory of the fleet.yaml it belongs to; each may be unknown."""
+    """The run that sent a request, and the directory of its fleet.yaml; empty: unknown."""
 
     run: str = ""
     project: str = ""
@@ -74,7 +74,7 @@ class Trace:
 
     @property
     def ended_at(self) -> int:
-        """Traces are written in this order."""
+        """When the request ended, in UTC microseconds; traces are written in this order."""
         return self.at + round(self.times.total * SECOND)
 
     @property
@@ -96,18 +96,18 @@ class Trace:
         return _word(self.why.get("error"))
 
     def is_of(self, run: str, agent: str) -> bool:
-        """Whether the run sent it; of one that does not say which run it is, whether its agent did."""
+        """Whether this run sent the request; if its run is unknown, whether this agent did."""
         return self.source.run == run or (not self.source.run and self.agent == agent)
 
     @property
     def is_fault_of_nodes(self) -> bool:
-        """Whether it was not answered, or not to its end, though nothing was wrong with it."""
+        """Whether a valid request got no reply, or an incomplete one."""
         refused = self.outcome == "refused" and (
             self.status >= SERVER_ERROR or self.status == WRONG_KEY
         )
         bad_request = 400 <= self.status < SERVER_ERROR and self.status not in NOT_SERVED
         broken = self.outcome == "failed" and not bad_request
-        late = self.outcome == "cancelled" and bool(self.error)  # its client lost patience
+        late = self.outcome == "cancelled" and bool(self.error)  # its client gave up waiting
         return refused or broken or late
 
 
@@ -141,7 +141,7 @@ def written(trace: Trace) -> str:
 
 
 def read(line: str | bytes) -> Trace | None:
-    """The trace in a line; None when it was torn, or another program or a person wrote it."""
+    """The trace in this line; None when the line is incomplete or not a trace."""
     try:
         fields = json.loads(line)
     except ValueError:

@@ -35,7 +35,7 @@ WORST = 0.05  # a score that counts as zero
 
 
 class CandidateNode(NamedTuple):
-    """`up`: it answered. `loads`: it fetches and loads models on request, as Ollama does."""
+    """A machine. `up`: it answered. `loads`: it pulls and loads models on request, as Ollama does."""
 
     name: str
     memory: int = 0  # bytes that models may use; 0: unknown
@@ -45,7 +45,7 @@ class CandidateNode(NamedTuple):
 
 
 class ModelOnNode(NamedTuple):
-    """One model on one node, now or possibly. `guessed`: by another model's speed there."""
+    """One model on one node, now or possibly. `guessed`: estimated from another model's speed."""
 
     pace: Pace = Pace()
     held: bool = False  # the node has it on its disk
@@ -59,9 +59,8 @@ class ModelOnNode(NamedTuple):
 class Stock(NamedTuple):
     """A model. `keys`: its entries in fleet.yaml, one for each node, unless it has `servings`.
 
-    `quality`: by job, what `fleet eval` scored it, from 0 to 1; a job that is not there was not asked.
-
-    `fixed`: it is declared in another file than the one that would be changed.
+    `quality`: by job, its score in `fleet eval` from 0 to 1; jobs that were not tested are missing.
+    `fixed`: it is declared in a file that a recommendation does not change.
     """
 
     name: str
@@ -87,7 +86,7 @@ class Stock(NamedTuple):
         return self.needs(context or self.context) if self.needs else 0
 
     def quality_at(self, jobs: Sequence[str]) -> float | None:
-        """The mean over these jobs; None unless all of them were asked."""
+        """The mean score of these jobs; None unless all of them were tested."""
         if not all(job in self.quality for job in jobs):
             return None
         return sum(self.quality[job] for job in jobs) / len(jobs)
@@ -124,13 +123,13 @@ class SettingChange(NamedTuple):
 
 
 class AgentPlacement(NamedTuple):
-    """Where an agent's requests will go; `seconds` for a turn there, 0: unknown."""
+    """Where an agent's requests will go. `seconds`: what a turn takes there; 0: unknown."""
 
     agent: str
     model: str
     nodes: tuple[str, ...]
     seconds: float
-    quality: float | None = None  # of the jobs of such an agent; None: not all were asked
+    quality: float | None = None  # the mean score of its jobs; None: not all of them were tested
 
 
 class Filling(NamedTuple):

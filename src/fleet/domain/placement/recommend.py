@@ -64,9 +64,9 @@ def recommend(
 
 
 def _choose(draft: PlacementDraft) -> None:
-    """The model of each agent: a better one for agents that write, a faster one for planners.
+    """Choose the model of each agent: a better one for agents that write, a faster one for planners.
 
-    How good it is says `fleet eval`; where it has not asked all of them, their size does.
+    Models are compared by their scores in `fleet eval`; if not all were tested, by their size.
     """
     for wish in draft.wishes:
         worth = _Worth(draft, wish)
@@ -142,7 +142,7 @@ def _because(
 
 
 def _spread(draft: PlacementDraft) -> None:
-    """What answers when a node is down: a second copy, or else another model."""
+    """Provide for a node that is down: recommend a second copy of its model, or else a fallback."""
     users = [(sum(u == name for u in draft.uses.values()), name) for name in draft.models]
     for agents, name in sorted(users, key=lambda pair: -pair[0]):
         model = draft.models[name]

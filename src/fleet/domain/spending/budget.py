@@ -9,8 +9,8 @@ from fleet.domain.task import SECOND, Budget
 if TYPE_CHECKING:
     from fleet.domain.run import Usage
 
-DOLLAR = 1_000_000  # a budget counts its millionths
-TELLING = 20  # seconds of work from which what it costs a minute says something
+DOLLAR = 1_000_000  # budgets are in millionths of a dollar
+TELLING = 20  # seconds of work after which the cost per minute is meaningful
 GO_ON, GIVE_UP = OPTIONS = ("Continue with the same budget again", "Cancel the task")
 
 
@@ -20,7 +20,7 @@ def declared_budget(usd: float, tokens: int, minutes: float) -> Budget:
 
 
 def granted(own: Budget, default: Budget, grants: int) -> Budget:
-    """The whole budget of a task: its own limits or those of the settings, once and for each grant."""
+    """The total budget of a task: its own limits or the default ones, and the same for each grant."""
     times = 1 + grants
     return Budget(
         (own.cost or default.cost) * times,
@@ -46,12 +46,12 @@ def overdrawn(budget: Budget, spent: Usage, worked: int) -> str:
 
 
 def per_minute(spent: float, worked: int) -> float:
-    """What a minute of work has taken; 0 while it is too early to tell. `worked` in microseconds."""
+    """The use per minute of work; 0 while it is too early to tell. `worked` in microseconds."""
     return spent / (worked / SECOND / 60) if worked >= TELLING * SECOND else 0.0
 
 
 def left(budget: Budget, spent: Usage) -> float:
-    """Dollars that are left; 0 when they are not limited."""
+    """The dollars that are left, at least a cent; 0 when they are not limited."""
     if not budget.cost:
         return 0.0
     return max(0.01, budget.cost / DOLLAR - spent.usd)

@@ -1,4 +1,4 @@
-"""What came of the work in a stretch of time, by day, agent, coder and project: a pure fold."""
+"""Statistics of a span of time, by day, agent, coder and project: a pure fold."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ REVIEW = str(TaskState.REVIEW)
 
 @dataclass(frozen=True, slots=True)
 class StatRow:
-    """`cost` is in millionths of a dollar, `worked` and `waited` are in microseconds.
+    """Sums. `cost` is in millionths of a dollar, `worked` and `waited` are in microseconds.
 
-    `tokens`: those that coders read and wrote. `worked`: by agents. `waited`: for people, with an
-    open question or in review.
+    `tokens`: read and written by coders. `worked`: by agents. `waited`: for people, in review or with
+    an open question.
     """
 
     name: str
@@ -48,7 +48,7 @@ class StatRow:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """From `since` to `until`. A task counts once, with how it ended last."""
+    """Statistics from `since` to `until`. A task counts once, by its last ending."""
 
     since: Time
     until: Time
@@ -60,14 +60,14 @@ class Stats:
 
 
 class StatsSpan(NamedTuple):
-    """`east`: the minutes by which the days of whoever asks begin earlier than those of UTC."""
+    """A span of time. `east`: the user's offset from UTC in minutes, for the borders of days."""
 
     since: int
     until: int
     east: int = 0
 
     def part(self, start: int, end: int) -> int:
-        """How much of a time is in the span."""
+        """How many microseconds of the time from `start` to `end` are in the span."""
         return max(0, min(end, self.until) - max(start, self.since))
 
     def day(self, at: int) -> str:
@@ -78,7 +78,7 @@ class StatsSpan(NamedTuple):
 
 
 class StatsFacts(NamedTuple):
-    """What the store knows of the span. Only tasks that are here count, and what is about them."""
+    """The records of the span. Only the tasks in `tasks` count, and records about them."""
 
     events: Sequence[Event]
     tasks: Mapping[str, Task]

@@ -1,4 +1,4 @@
-"""What runs used, added up by the hour as they end: a report reads hours, however many runs there were."""
+"""What runs used, summed by the hour in which they ended, so that a report need not read runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
-KEPT = 400 * 24 * HOUR  # for so long an hour is kept
-MAX_SUMS = 500  # kinds of work, and tasks, that an hour tells apart
+KEPT = 400 * 24 * HOUR  # how long the sums of an hour are kept
+MAX_SUMS = 500  # groups, and tasks, with sums of their own in an hour; the rest is one sum
 REST = "(others)"
 
 
 class UsageGroup(NamedTuple):
-    """What a report can be grouped by, of one run."""
+    """The values of a run by which a report can be grouped."""
 
     agent: str
     coder: str
@@ -48,7 +48,7 @@ class UsedAmount(NamedTuple):
 
 
 class Hour(NamedTuple):
-    """What ended in one hour, by who did it, and by task."""
+    """What the runs used that ended in one hour: by group, and by task."""
 
     by: Mapping[UsageGroup, UsedAmount]
     tasks: Mapping[str, UsedAmount]
@@ -104,9 +104,9 @@ def summed(pairs: Iterable[tuple[str, UsedAmount]]) -> dict[str, UsedAmount]:
 
 
 def saved(by: Mapping[UsageGroup, UsedAmount]) -> int:
-    """What the tokens that nodes of one's own served for nothing would have cost elsewhere.
+    """What the tokens served by own nodes would have cost, in millionths of a dollar.
 
-    At the price that the paid tokens of the same time had, in millionths of a dollar.
+    The price is the average price of the paid tokens in the same sums.
     """
     own = sum(used.tokens for who, used in by.items() if who.node and not used.cost)
     paid = [used for used in by.values() if used.cost]

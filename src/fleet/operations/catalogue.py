@@ -153,9 +153,9 @@ def _kept_nowhere(_revocations: Sequence[Revocation]) -> None:
 
 
 class Context(NamedTuple):
-    """For whom a handler acts, and what it may use. `run` is the actor's own run, as it was read.
+    """The actor of a request, and everything a handler may use. `run`: the actor's own run, if any.
 
-    `project` is the caller's project: of two branches with one name, the one there is meant.
+    `project`: the caller's project; a branch name that several projects have means the one in it.
     """
 
     actor: Actor
@@ -164,20 +164,28 @@ class Context(NamedTuple):
     world: Callable[[str], World[Chosen]]
     run: Run | None = None
     project: str = ""
-    edited: Callable[[Task], Spec] = _own_spec  # its spec, with a person's edits of `task.json`
-    sign: Callable[[dict[str, Any]], str] = _no_key  # makes a token of these claims
-    revoked: Callable[[Sequence[Revocation]], None] = _kept_nowhere  # notes them outside the store
+    edited: Callable[[Task], Spec] = (
+        _own_spec  # the task's spec with a person's edits of `task.json`
+    )
+    sign: Callable[[dict[str, Any]], str] = _no_key  # returns a token with these claims
+    revoked: Callable[[Sequence[Revocation]], None] = (
+        _kept_nowhere  # records them outside the store
+    )
     token_seconds: float = 90 * 86400  # the longest life of a token
     trees: Callable[[], Worktrees] = _no_git
-    wrote: Callable[[Sequence[Event]], None] = _no_reader  # of each commit; see `Client`
+    wrote: Callable[[Sequence[Event]], None] = (
+        _no_reader  # gets the events of each commit; see `Client`
+    )
     audit: Callable[[], AuditTrail] = _no_trail
     agents: Callable[[], Agents] = _no_agents
     machines: Callable[[], Machines] = _no_machines
     logins: Callable[[], StoreLogins] = _no_logins
-    offers: Callable[[Context, str], bool] = _everywhere  # a directory to the actor's team
+    offers: Callable[[Context, str], bool] = (
+        _everywhere  # whether the actor's team may name a directory
+    )
 
     def commit(self, changes: Sequence[Change], *events: Event) -> list[Record]:
-        """Write; on behalf of a run only if that run is still as it was read."""
+        """Write the changes and events; for a run, raise `Conflict` if the run has changed since."""
         own = self.run
         if own is None or any(isinstance(c.record, Run) and c.record.id == own.id for c in changes):
             written = self.store.commit(changes, events)
@@ -193,13 +201,13 @@ class Context(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """`idempotent`: repeating it changes nothing more, though it may be refused.
+    """An operation. `idempotent`: repeating it changes nothing more, though it may be refused.
 
-    `at_host`: it acts on a run, so the supervisor of the run's host does it; see `Client.call`.
-    `reads`: it changes nothing; None: decided by its permission.
-    `outside`: it runs programs of this host, so other operations do not wait for it.
-    `shown_by`: the operation that shows what it makes, by the id.
-    `is_open`: over HTTP it needs no token; what is sent proves enough.
+    `at_host`: it acts on a run, so the run's host carries it out; see `Client.call`.
+    `reads`: it changes nothing; None: derived from its permission.
+    `outside`: it runs programs or calls other servers, so other operations do not wait for it.
+    `shown_by`: the operation that shows, by its id, what this one made.
+    `is_open`: over HTTP it needs no token; the request itself proves who sent it.
     """
 
     name: str
@@ -228,7 +236,7 @@ class Operation(NamedTuple):
 
 @cache
 def _reply_of(request: Any) -> Any:
-    (base,) = request.__orig_bases__  # of a Request[…]
+    (base,) = request.__orig_bases__  # Request[…]
     return get_args(base)[0]
 
 
@@ -254,7 +262,7 @@ def _find(request: Any) -> Operation:
 
 
 def perform(context: Context, request: Request[Reply]) -> Reply:
-    """Check the actor's permission and the request's limits, then do it; on a conflict, decide again."""
+    """Check the permission and the limits, then call the handler; on a conflict, call it again."""
     operation = find(type(request))
     allow(context.actor, operation.permission)
     check(request)

@@ -55,10 +55,10 @@ SECOND = 1_000_000
 DAY = 86400  # seconds
 LONGEST_MARK = 30 * DAY  # in seconds
 MOST_MARKS = 1000  # of one person
-MOST_PLAIN = 60  # characters of an item that is kept as it is
+MOST_PLAIN = 60  # characters; longer ids of items are stored as hashes
 BY_ITSELF = frozenset(Need) - {Need.FINISHED}
-FEW = 50  # of the tasks that could start next, in whose projects we look for such settings
-MOST_PROJECTS = 10  # in which we ask git, or look for settings that nobody trusts
+FEW = 50  # tasks that could start next, whose projects are searched for untrusted settings
+MOST_PROJECTS = 10  # projects in which we ask git, or look for untrusted settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class ListInbox(Request[tuple[InboxItem, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class MarkRow:
-    """The item is not listed to this person until then."""
+    """The item is hidden from the caller until then."""
 
     item: str
     until: Time
@@ -114,7 +114,7 @@ def snooze(context: Context, request: SnoozeItem) -> MarkRow:
 
 
 def _mark(context: Context, marks: dict[str, int]) -> None:
-    """One row for each person, so that a list costs one look; what is over is dropped."""
+    """Hide these items from the actor. One row has all marks of a person; expired ones are dropped."""
     store, actor = context.store, context.actor
     known = store.entry(EntryKind.MARKS, actor.team, actor.name)
     entry = known or new_entry(
@@ -127,7 +127,7 @@ def _mark(context: Context, marks: dict[str, int]) -> None:
 
 
 def _mark_of(item: str) -> str:
-    """A long item by its hash: every change writes all marks of a person, however long items are."""
+    """The id of an item as it is stored: a hash if it is long, as each change writes all marks."""
     if len(item) <= MOST_PLAIN:
         return item
     import hashlib  # noqa: PLC0415  # few items are so long, and `fleet status` starts quicker
@@ -167,7 +167,7 @@ def _after(items: Iterable[InboxItem], last: str) -> Iterator[InboxItem]:
 
 
 class _ItemFacts:
-    """The facts about what the actor sees, of the kinds that were asked for."""
+    """Reads the facts for the kinds of items that were asked for, as far as the actor may see them."""
 
     def __init__(self, context: Context, request: ListInbox) -> None:
         self.context, self.store = context, context.store
@@ -234,9 +234,10 @@ class _ItemFacts:
         ]
 
     def _unlanded(self) -> list[Unlanded]:
-        """The newest tasks that are done whose branch has work of theirs that has not landed.
+        """The newest done tasks whose branch has commits of their own that have not landed.
 
-        Git says here what is ahead. The branch of a reviewer is too: it began with another's work.
+        Git says which branches are ahead. `_has_work` leaves out those without commits of their own, such
+        as a reviewer's, which began with another task's work.
         """
         done = [t for t in self._tasks("done") if not _is_settled(t)]
         runs = self.store.runs_by_id([task.run_id for task in done if task.run_id])
@@ -260,7 +261,7 @@ class _ItemFacts:
         return [(task, landing) for task, landing in pairs if self._is_in_view(task)]
 
     def _finished(self) -> list[Task]:
-        """The work that was finished in the last day. What waits to be landed is listed as that."""
+        """The tasks done in the last day, without those that are listed because they have not landed."""
         after = self.store.now() - DAY * SECOND
         done = [task for task in self._tasks("done") if task.tally.ended_at > after]
         runs = self.store.runs_by_id([task.run_id for task in done if task.run_id])
@@ -290,12 +291,12 @@ class _ItemFacts:
             for at, why in down.items()
             if at not in gateways and not at.endswith(NEVER) and (at in names or not self.project)
         ]
-        # One that nobody has started is nobody's trouble until a task needs it.
+        # A gateway that was never started is listed only when a task needs it.
         waited = {url for url in gateways if url in down or behind[url]}
         return [*nodes, *(Down(url, url, "", behind[url], gateway=True) for url in sorted(waited))]
 
     def _declared(self, project: str) -> tuple[dict[str, str], set[str]]:
-        """What the project's nodes and their models are called, and the address of its gateway."""
+        """By address, the names of the project's nodes and their models; and its gateway's address."""
         try:
             fleet = self.context.world(project).fleet
         except FleetError:
@@ -311,7 +312,10 @@ class _ItemFacts:
     def _waits_for(
         self, task: Task, down: dict[str, str], names: dict[str, str], gateways: set[str]
     ) -> set[str]:
-        """What the task waits for, if nothing can serve its model; notes who is declared there."""
+        """The addresses that the task waits for, if nothing can serve its model.
+
+        Adds the nodes and the gateway of the task's project to `names` and `gateways`.
+        """
         try:
             world = self.context.world(task.project)
             servings = model_slots(choose_for(world, task), world.fleet, down)
@@ -330,7 +334,7 @@ class _ItemFacts:
         }
 
     def _silent(self) -> list[Silent]:
-        """While another host is awake: a host alone may be one on which nothing supervises."""
+        """The silent hosts that have runs; none unless another host is awake, which could take over."""
         hosts, now = self.store.hosts(), self.store.now()
         states = {host.id: state_of(host, now=now) for host in hosts.values()}
         over = {name for name, host in hosts.items() if is_over(host, now=now)}
@@ -351,7 +355,7 @@ class _ItemFacts:
         return tuple(name for name, task in tasks.items() if self._is_in_view(task))
 
     def _untrusted(self) -> list[tuple[str, frozenset[str]]]:
-        """In the caller's project, and in those whose tasks could start now."""
+        """Untrusted settings of the caller's project and of the projects whose tasks could start now."""
         ready = self.store.candidates(now=self.store.now(), limit=FEW)
         projects = [task.project for task in ready if self._is_in_view(task)]
         own = self.project or self.context.project
@@ -369,7 +373,7 @@ class _ItemFacts:
 
 
 def _is_settled(task: Task) -> bool:
-    """Whether its work needs nobody: it has landed, is landing, or is not wanted."""
+    """Whether the task's work needs no person: it has landed, is landing, or lost a race."""
     return bool(task.tally.landed or task.tally.landing or task.tally.beaten)
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from fleet.ports import Passage
 
 MOST_TEXT = 1000  # characters of a query
-MOST_PASSAGES = 200  # that are looked at in each part of the index
-MOST_LIVE = 50  # runs that go on whose newest words are read
+MOST_PASSAGES = 200  # passages that are checked in each part of the index
+MOST_LIVE = 50  # live runs whose newest lines, which no index has, are searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,11 @@ def _of_transcripts(context: Context, search: TaskSearch) -> Iterator[Hit]:
 
 
 def _passages(context: Context, search: TaskSearch) -> Iterator[Passage]:
-    """First what runs say now, which no index has; then what the index has, newest first."""
+    """The newest lines of live runs, which no index has yet; then the index's passages, newest first."""
     index = context.transcripts().passages
     live = {run.task for run in context.store.live_runs() if search.task in {"", run.task}}
     tasks = context.store.tasks_by_id(sorted(live)).values()
-    live = {task.id for task in tasks if _is_wanted(task, search)}  # others' are no part of the 50
+    live = {task.id for task in tasks if _is_wanted(task, search)}  # before the limit is applied
     for name in sorted(live, key=lambda name: -int(name.removeprefix("t-")))[:MOST_LIVE]:
         yield index.newest(name)
     yield from index.find(
@@ -125,7 +125,7 @@ def _is_wanted(task: Task, search: TaskSearch) -> bool:
 def _of_lines(
     task: Task, passage: Passage, texts: tuple[str, ...], search: TaskSearch
 ) -> Hit | None:
-    """One line with all the words, else the first with some of those that the lines have together."""
+    """The last line with all words; else, if the lines together have all, the last with any of them."""
     if not matches("\n".join(texts), search.words):
         return None
     both = list(zip(passage.lines, texts, strict=True))

@@ -1,4 +1,4 @@
-"""Which settings count in a project, and where each comes from."""
+"""The effective settings of a project, and where each comes from."""
 
 from __future__ import annotations
 

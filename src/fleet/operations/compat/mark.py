@@ -60,7 +60,7 @@ def mark(context: Context, request: MarkTask) -> TaskRow:
 
 
 def _open(context: Context, task: Task) -> TaskRow:
-    """Open a task again; for a caller who may not assign it gets no run: it is theirs to do, or is held."""
+    """Open a task again. If the caller may not assign tasks, it starts no run."""
     over = task.state in ENDED or task.state is TaskState.REVIEW
     must_be_theirs(context, task, or_free=not over and not task.paused)
     if over:

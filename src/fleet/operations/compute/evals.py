@@ -1,4 +1,4 @@
-"""The kept results of evals: whether models did their jobs, and beside which hosted ones."""
+"""The stored results of evals."""
 
 from __future__ import annotations
 

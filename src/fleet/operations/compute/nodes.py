@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fleet.domain.nodes.inventory import Inventory, SeenNode, Warmth
     from fleet.operations.catalogue import Context
 
-MOST_TOKENS = 10_000_000  # tokens of a request that is imagined
+MOST_TOKENS = 10_000_000  # tokens of a request whose route is explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def nodes_of(
 
 
 def relay_nodes(fleet: Fleet, relay: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """What the relay says of each node; empty when no relay runs, or that of another fleet."""
+    """The relay's status of each node; empty when no relay runs, or it serves another fleet."""
     nodes = relay.get("nodes") if relay else None
     return {
         name: facts
@@ -309,7 +309,7 @@ def _status(seen: SeenNode) -> str:
 
 
 def _work(fleet: Fleet, seen: SeenNode, relay: Mapping[str, Any] | None) -> dict[str, int | None]:
-    """Requests at work and waiting, of the slots there are: some nodes know, the relay knows its own."""
+    """The requests at work, those waiting, and the slots: as the node says, else as the relay knows."""
     inventory, facts = seen.inventory, relay or {}
     busy = inventory.busy if inventory and inventory.busy is not None else facts.get("busy")
     waiting = facts.get("waiting") or (inventory.waiting if inventory else None)
@@ -321,7 +321,7 @@ def _work(fleet: Fleet, seen: SeenNode, relay: Mapping[str, Any] | None) -> dict
 
 
 def _relay_node(facts: Mapping[str, Any]) -> RelayNodeRow:
-    """Read what another process of ours says of a node; it may be of another release."""
+    """Read the relay's status of a node; the relay may run another release."""
     servings = facts.get("servings")
     probe = facts.get("next_probe")
     return RelayNodeRow(
@@ -370,7 +370,7 @@ def warm_row(row: Warmth) -> WarmRow:
 
 
 def _routes(agent: Agent, seen: Sequence[SeenNode]) -> list[RouteRow]:
-    """One for each node that serves the agent's model, best first."""
+    """A row for each node that serves the agent's model, best first."""
     if agent.model is None:
         return []
     states = {each.node: each for each in seen}
@@ -453,7 +453,7 @@ def _outlook(
     relayed: Mapping[str, Mapping[str, Any]],
     output: int,
 ) -> NodeOutlook:
-    """A serving whose slots are all taken is waited for as long as one reply takes."""
+    """The outlook of one serving; if its slots are taken, the wait is assumed to be one reply."""
     seen, facts = states.get(serving.node.name), relayed.get(serving.node.name)
     node = _relay_node(facts) if facts else None
     pace = _pace(node, serving.upstream)

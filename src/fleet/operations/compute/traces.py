@@ -1,4 +1,4 @@
-"""What the relay did with each request, and why there."""
+"""The relay's traces: to which node each request went, and why."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _of_team(store: Store, traces: Sequence[Trace], team: str) -> list[Trace]:
 
 
 def _task_of(trace: Trace) -> str:
-    """Empty: it is not known."""
+    """The task whose run sent the request; empty when it is unknown."""
     return trace.source.run.rpartition(".")[0]
 
 

@@ -117,7 +117,7 @@ def open_pull(context: Context, request: OpenPull) -> PullRow:
 
 
 def _changed(context: Context, landing: Landing, proposal: Proposal) -> PullRow:
-    """Change the landing's proposal: the runner proposes it again, and finds the pull request."""
+    """Change the proposal; the supervisor then proposes again, and finds the open pull request."""
     earlier = landing.wish.pull
     assert earlier is not None
     opened = replace(earlier.opened, tip="") if earlier.opened else None
@@ -163,7 +163,10 @@ def sync(context: Context, request: SyncPull) -> PullRow:
 
 
 def _followed(context: Context, landing: Landing, forge: Forge, pull: Pull) -> Landing:
-    """What is merged has landed once the branch has it."""
+    """Update the landing from its pull request; if it was merged, the task has landed.
+
+    Raise `Unavailable` when the branch on the remote does not have the merge yet.
+    """
     after = follow(landing, forge.show(pull.number))
     if after.state is LandingState.LANDED:
         train = context.store.trains()[landing.train]

@@ -1,7 +1,7 @@
-"""Tickets of forges and trackers: look for them, and queue a task for one.
+"""Tickets of forges and trackers: find them, and queue a task for one.
 
-What a ticket says was written by a person outside of the team, so its task runs with no more than is declared;
-see `causes.from_ticket`. A ticket has one task at a time.
+Anybody may have written a ticket, so its task runs with at most the declared permissions; see
+`causes.from_ticket`. A ticket has one task at a time.
 """
 
 from __future__ import annotations
@@ -132,12 +132,12 @@ def prompt_of(ticket: Ticket, words: str = "") -> str:
 
 
 def _plain(text: str) -> str:
-    """The text, as every store and program can hold it."""
+    """The text without NUL and lone surrogates, which not every store and program can keep."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def _task_of(context: Context, team: str, url: str) -> Task | None:
-    """The task of this ticket that has not ended."""
+    """The ticket's task that has not ended, or None."""
     entry = context.store.entry(EntryKind.TICKET, team, url)
     if entry is None:
         return None

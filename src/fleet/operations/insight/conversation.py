@@ -1,4 +1,4 @@
-"""What a coder said and did, in one form for all coders, from any line of its transcript on."""
+"""Read pages of a run's transcript in one form for all coders."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from fleet.ports import Listener
 
 MOST_LINES = 1000  # of a transcript, in one reply
-FEWEST_LINES = 200  # that are read at once when only some kinds are wanted
-MOST_READ = 20_000  # lines in which some kinds are looked for
+FEWEST_LINES = 200  # lines to read at once when the request filters them
+MOST_READ = 20_000  # lines to search when the request filters them
 LONGEST_TEXT = 20_000  # characters of one text
-BEFORE = 50  # lines that are heard first: some programs name a thing once, and refer to it later
-HIDDEN = frozenset({SaidKind.REPLY})  # of its protocol
+BEFORE = 50  # earlier lines to parse first: some programs name a tool once and refer to it later
+HIDDEN = frozenset({SaidKind.REPLY})  # part of the coder's protocol
 
 Kinds = Annotated[
     tuple[Annotated[str, OneOf(tuple(SaidKind), "kind of line")], ...], Items(len(SaidKind))
@@ -94,7 +94,7 @@ def read_conversation(context: Context, request: ReadSaid) -> SaidPage:
 
 
 class _TranscriptWindow:
-    """The wanted window of a transcript. With `kinds` or `text`, it moves on until it has enough rows."""
+    """Reads the lines that the request asks for; with `kinds` or `text`, until it has enough rows."""
 
     def __init__(self, context: Context, run: Run, request: ReadSaid, subject: Subject) -> None:
         self._context, self._run, self._request, self._subject = context, run, request, subject
@@ -130,7 +130,7 @@ class _TranscriptWindow:
         return min(total, self._request.before - 1) if self._request.before else total
 
     def _window(self, start: int, stop: int, *, forwards: bool) -> tuple[list[SaidRow], int]:
-        """The rows of these lines, and how far they reach; in bytes they are bounded, too."""
+        """The rows of these lines, and the last line read: fewer lines may fit into one read."""
         begin, lines = self._context.transcripts().lines(
             self._run.id, start, stop - start, last=not forwards
         )

@@ -19,10 +19,10 @@ from fleet.ports import LandingQuery, TaskQuery
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-MAX_COUNTED = 1000  # questions and landings that are counted
+MAX_COUNTED = 1000  # questions, landings and tasks of a status; more are not counted
 MOST_GATES = 20
-GATE_BYTES = 16 << 10  # of the end of what a gate printed
-FILE_BYTES = 64 << 10  # of the end of a file
+GATE_BYTES = 16 << 10  # how much of a gate's output is shown, from its end
+FILE_BYTES = 64 << 10  # how much of a file is shown, from its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _ready(context: Context, request: CountTasks, team: str) -> int:
 
 
 def _standing(context: Context, request: CountTasks, team: str, status: str) -> int:
-    """Most of them by an index, which may also have some that stand elsewhere."""
+    """Count the tasks of this status: an index finds candidates, and `rows` has their exact status."""
     query = TaskQuery(project=request.project, team=team, may_be=(status,), limit=MAX_COUNTED)
     return sum(row.status == status for row in rows(context, context.store.tasks(query)))
 

@@ -1,4 +1,4 @@
-"""What would become of a task if it were added now."""
+"""Show which agent a task would get, and what it would wait for, if it were added now."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def preview(context: Context, request: PreviewTask) -> Preview:
 
 
 def _ahead(context: Context, task: Task) -> int:
-    """Among those of all teams, which share the room."""
+    """How many ready tasks of all teams would start before this one."""
     ready = context.store.candidates(now=context.store.now(), limit=MAX_COUNTED)
     return sum(other.spec.priority <= task.spec.priority for other in ready)
 

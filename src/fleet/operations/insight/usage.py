@@ -1,4 +1,4 @@
-"""What the work used: tokens, money and time, by day, agent, model and so on; and what may still be spent."""
+"""Reports of tokens, money and time by day, agent, model and so on; and budgets of running tasks."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ MINUTE = 60 * SECOND
 DAY = 24 * HOUR
 LONGEST_PERIOD = 92 * DAY
 PAGE = 500
-MOST_HOURS = 50_000  # of all teams together
-TOP = 50  # rows of one report; the days and hours are all there
+MOST_HOURS = 50_000  # stored hours that are read, of all teams together
+TOP = 50  # rows of a report, except by day or hour
 BY = ("day", "hour", "agent", "coder", "model", "node", "project", "team", "task")
 
 
@@ -131,7 +131,7 @@ class ListBudgets(Request[tuple[BudgetRow, ...]]):
 
 
 def usage_change(store: Store, task: Task, run: Run, outcome: Outcome, now: int) -> Put:
-    """What ending this run adds to its hour."""
+    """The change that adds what this run used to the sums of the current hour."""
     hour = hour_of(now)
     entry = store.entry(EntryKind.USAGE, task.team, str(hour))
     sums = hour_from(entry.body) if entry else NO_HOUR
@@ -167,7 +167,7 @@ def report_usage(context: Context, request: ReportUsage) -> UsageReport:
 
 
 def _ended(context: Context, team: str, since: int, until: int) -> Iterator[tuple[int, str, Hour]]:
-    """The hours that begin in the time, newest first, each with its team."""
+    """The stored hours from `since` to `until`, newest first, each with its team."""
     before, count = "", 0
     while count < MOST_HOURS:
         query = EntryQuery(EntryKind.USAGE, team, before=before, limit=PAGE)

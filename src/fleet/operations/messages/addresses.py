@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
 
-MAX_TASKS = 10  # of one branch
-MAX_TOKENS = 50  # to look through for a person who has a token and has not used it
+MAX_TASKS = 10  # tasks with one branch name
+MAX_TOKENS = 50  # tokens to search for a person who has one but has not been seen
 ID = r"(t-[0-9]{1,18})(?:\.[0-9]{1,9})?"
 WAITING = tuple(str(state) for state in TaskState if state not in ENDED)
 
@@ -35,10 +35,10 @@ class Address(NamedTuple):
 
 
 def address(store: Store, team: str, name: str) -> Address:
-    """A task's id means its agent. Else a person of the team comes before an agent's branch.
+    """Whom the name means: a task's id its agent; else a person of the team; else an agent's branch.
 
-    A name of neither is a person's who has not been seen yet. Raise `NotFound` for an id without a
-    task in this team, `BadInput` with the candidates for a branch of several agents.
+    Any other name is taken for a person who has not been seen yet. Raise `NotFound` for an id without
+    a task in this team, and `Mismatch` with the candidates for a branch of several agents.
     """
     if match := re.fullmatch(ID, name):
         task = store.tasks_by_id([match[1]]).get(match[1])
@@ -59,7 +59,7 @@ def at_work(store: Store, team: str) -> list[Task]:
 
 
 def is_person(store: Store, team: str, name: str) -> bool:
-    """Whether a person of this team has the name: seen there, or with a token or secret for it."""
+    """Whether a person of this team has the name: was seen, or was given a token or enrolment."""
     if not name or re.fullmatch(ID, name):
         return False
     if store.entry(EntryKind.MEMBER, team, name) is not None:
@@ -79,7 +79,7 @@ def agent_names(store: Store, task: Task) -> tuple[str, ...]:
 
 
 def own_names(store: Store, actor: Actor) -> tuple[str, ...]:
-    """The names that reach the actor: for an agent also its task, its branch, its earlier runs."""
+    """The names that reach the actor; for an agent, also its task, its branch and earlier runs."""
     if not actor.task:
         return (actor.name,)
     return tuple(dict.fromkeys((actor.name, *agent_names(store, store.task(actor.task)))))
@@ -90,7 +90,7 @@ def reader_of(store: Store, actor: Actor) -> Reader:
 
 
 def readable_on_task(context: Context, name: str) -> Message | None:
-    """The message of this id about a task; None when the actor may not read it."""
+    """The message of this id about a task; None if there is none that the actor may read."""
     message = message_on_task(context, name)
     return (
         message

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MAX_MEMBERS = 1000
-MOST_ALERTS = 20  # of one sender who is no coordinator, in the last ten minutes
+MOST_ALERTS = 20  # in ten minutes, by one sender who is not a coordinator
 MAX_COUNTED = 10_000
 PERIOD = 600_000_000  # microseconds
 AlertText = Annotated[str, TextLimit(2000, some=True)]
@@ -107,7 +107,7 @@ def _tell(context: Context, text: str, team: str, subject: str, others: list[Ent
 
 
 def _must_not_flood(context: Context, team: str) -> None:
-    """Each alert is a mail to every lead, and a notice: a monitor gone wrong would bury them."""
+    """Raise `Refused` beyond `MOST_ALERTS`: each alert is mail to every lead, and a notice."""
     if context.actor.role is Role.COORDINATOR:
         return
     store = context.store

@@ -137,7 +137,7 @@ def comment(context: Context, request: Comment) -> MessageRow:
 
 
 def _check_changed(context: Context, task: Task, path: str) -> None:
-    """Raise unless the task changed this file, as far as is known on this machine."""
+    """Raise `Mismatch` when the task did not change this file, if this machine has its work."""
     from fleet.ports import DiffWish  # noqa: PLC0415  # start-up time
 
     try:
@@ -158,7 +158,7 @@ def _check_changed(context: Context, task: Task, path: str) -> None:
 
 
 def _check_line(context: Context, task: Task, path: str, line: int) -> None:
-    """Raise when its work has no such line, as far as is known on this machine."""
+    """Raise `Mismatch` when the file has no such line, if this machine has the task's work."""
     try:
         count = context.trees().count_lines(task, path)
     except FleetError:  # its work is elsewhere
@@ -173,7 +173,10 @@ def _check_line(context: Context, task: Task, path: str, line: int) -> None:
 
 
 def send(context: Context, request: SendWords) -> MessageRow:
-    """Write the task too: a supervisor that settles it meanwhile must then decide again."""
+    """Send a message to the task's agent.
+
+    The commit writes the task too, so that a supervisor that settles it meanwhile has a conflict.
+    """
     task = the_task(context, request.task, Permission.SEND)
     text = request.text.strip()
     if task.join is not None:
@@ -289,7 +292,7 @@ def _message(
 
 
 def _after_its_claim(context: Context, task: Task) -> int:
-    """Now, but after the claim even if the clock was set back: the prompt lacks this message."""
+    """Now, or just after the run was claimed if the clock was set back: its prompt lacks the message."""
     now = context.store.now()
     return max(now, context.store.run(task.run_id).claimed_at + 1) if task.run_id else now
 
@@ -340,7 +343,7 @@ def _decide_on_budget(
 
 
 def _chosen(question: Message, text: str) -> str:
-    """The option with this number, as it was shown; any other text is the answer itself."""
+    """The option with this number; any other text is the answer itself."""
     numbers = {str(n): option for n, option in enumerate(question.details.options, 1)}
     if text in question.details.options or not numbers or not text.isdecimal():
         return text

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 TYPES = ("request", "response", "status", "directive", "checkpoint")
 PRIORITIES = ("low", "normal", "high", "critical")
 MOST_AT_ONCE = 1000
-MOST_SEARCHED = 10_000  # posts, for those that the reader has not read
+MOST_SEARCHED = 10_000  # posts that are searched for those that match
 SECOND = 1_000_000
 POST_IDS = "A board's posts have ids: m-12."
 
@@ -212,9 +212,9 @@ def _to_archive(context: Context, request: ArchivePosts, now: int) -> list[Messa
 
 
 def _after_the_old(context: Context, query: MessageQuery, newest: int) -> str:
-    """The id before which no post is newer than that; empty if none is at all.
+    """The id before which all posts are at most as new as `newest`; empty when all posts are.
 
-    Found by halves, since many may be newer: posts are numbered in the order of their times.
+    It is found by bisection, since many posts may be newer: their ids are in the order of their times.
     """
 
     def newer(before: str) -> Message | None:

@@ -120,7 +120,7 @@ class MarkChat(Request[ChatRow]):
 
 
 def chat_id(team: str, participants: tuple[str, ...]) -> str:
-    """Derived from its members, so that the same members always have the same chat."""
+    """The id of a chat: a hash of its members, so that the same members always have the same chat."""
     uids = sorted(uid_of(team, name) for name in participants)
     source = ":".join(uids) if uids else f"team:{team}"
     return hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
@@ -173,10 +173,10 @@ def say(context: Context, request: Say) -> SayingRow:
 
 
 def _agents(context: Context, chat: Entry) -> list[Task]:
-    """The agents that hear a line at once.
+    """The agents into whose conversations a line of this chat is copied.
 
-    In the chat of the whole team only those who may broadcast speak into every agent's conversation;
-    a line of any other member is read there by who looks.
+    In the chat of the whole team, that is done only for a sender who may broadcast; agents find other
+    lines when they read the chat.
     """
     store, names = context.store, chat.body["participants"]
     if names:
@@ -195,7 +195,7 @@ def read_chat(context: Context, request: ReadChat) -> tuple[SayingRow, ...]:
         rows.append(_saying(line))
         if len(rows) == (MOST_UNREAD if request.after else limit):
             break
-    return tuple(rows[-limit:])  # of the new lines, the oldest
+    return tuple(rows[-limit:])  # with `after`, the oldest of the new lines
 
 
 def mark(context: Context, request: MarkChat) -> ChatRow:
@@ -210,7 +210,7 @@ def mark(context: Context, request: MarkChat) -> ChatRow:
 
 
 def _the_chat(context: Context, chat: str, team: str) -> Entry:
-    """Raise `NotFound` unless the chat exists and the caller is in it."""
+    """The chat of this id. Raise `NotFound` unless it exists and the caller is a member of it."""
     checked_team = the_team(context, team, Permission.MAIL)
     entry = context.store.entry(EntryKind.CHAT, checked_team, chat.strip())
     if entry is None or not _is_in(context, entry):
@@ -219,7 +219,7 @@ def _the_chat(context: Context, chat: str, team: str) -> Entry:
 
 
 def _is_in(context: Context, chat: Entry) -> bool:
-    """Whether the caller is in it; an agent is also in the chats of its task's earlier runs."""
+    """Whether the caller is a member; an agent is also in the chats of its task's earlier runs."""
     names = chat.body["participants"]
     return not names or not set(names).isdisjoint(own_names(context.store, context.actor))
 

@@ -1,4 +1,7 @@
-"""Copy a team's message as words to the agents in its audience; one that heard it has read it."""
+"""Copy messages into the conversations of the agents in their audience.
+
+An agent that has heard the copy has read the message.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Change, Store
 
-MAX_TASKS = 500  # of a board, whose agents hear a post
+MAX_TASKS = 500  # tasks of a board whose agents hear a post
 
 
 def speak(context: Context, message: Message, agents: Iterable[Task], event: Event) -> Message:
@@ -32,7 +35,10 @@ def speak(context: Context, message: Message, agents: Iterable[Task], event: Eve
 def speak_all(
     context: Context, messages: Sequence[tuple[Message, Iterable[Task]]], event: Event
 ) -> list[Message]:
-    """No agent may be in two audiences: the commit writes its run, which it can do only once."""
+    """Write these messages, their copies and the event in one commit.
+
+    No agent may be in two audiences, as the commit can write its run only once.
+    """
     words = [
         change
         for message, agents in messages
@@ -52,10 +58,10 @@ def hearers(store: Store, board: Task, *, by: str) -> list[Task]:
 
 
 def words_for(context: Context, task: Task, message: Message) -> list[Change]:
-    """The changes that copy the message to the agent of a task, if its author may speak to that one.
+    """The changes that copy the message to the agent of a task; none if the actor may not speak to it.
 
-    They write the live run too, or the task without one: a supervisor that ends or starts it
-    meanwhile must then decide again.
+    They also write the task's live run, or else the task, so that a supervisor that ends or starts the
+    run meanwhile has a conflict and decides again.
     """
     if task.join is not None or task.id == context.actor.task or not may_speak(context, task):
         return []
@@ -63,7 +69,7 @@ def words_for(context: Context, task: Task, message: Message) -> list[Change]:
     run = store.run(task.run_id) if task.run_id else None
     live = run is not None and run.live
     if run is not None and live:
-        at = max(at, run.claimed_at + 1)  # after its claim, for its prompt lacks it
+        at = max(at, run.claimed_at + 1)  # after the claim: the run's prompt lacks the message
     words = Message(
         id=store.new_id("m"),
         version=0,
@@ -79,7 +85,7 @@ def words_for(context: Context, task: Task, message: Message) -> list[Change]:
 
 
 def is_read(store: Store, words: Message, reader: str) -> bool:
-    """Whether the reader has read the message that these words copy."""
+    """Whether the reader has read the message that `words` is a copy of."""
     source = _source(store, words)
     if source is None:
         return False
@@ -87,7 +93,7 @@ def is_read(store: Store, words: Message, reader: str) -> bool:
 
 
 def read_marks(store: Store, words: Message, reader: str, *, now: int) -> list[Change]:
-    """The change that marks the message these words copy as read by the reader."""
+    """The change that marks the message that `words` is a copy of as read by the reader, if any."""
     source = _source(store, words)
     if source is None or rules.is_read(source, reader):
         return []

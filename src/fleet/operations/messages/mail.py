@@ -40,7 +40,7 @@ MOST_MEMBERS = 1000
 
 MailText = Annotated[str, TextLimit(100_000, some=True, what="mail")]
 Subject = Annotated[str, TextLimit(200, what="subject")]
-_RUN = re.compile(r"t-[0-9]+\.[0-9]+$")  # agents at work are reached by their tasks
+_RUN = re.compile(r"t-[0-9]+\.[0-9]+$")  # a member that is a run: its agent gets mail by its task
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def list_mail(context: Context, request: ListMail) -> tuple[MailRow, ...]:
 
 
 def _addressees(context: Context, team: str, name: str) -> tuple[str, ...]:
-    """The name and, if it is an agent's, its task; also of an agent that has ended."""
+    """The name and, if it is an agent's, the id of its task, even if the agent has ended."""
     to, agent = address(context.store, team, name)
     if agent is None and to == name and not is_person(context.store, team, name):
         with suppress(NotFound):

@@ -17,7 +17,7 @@ from fleet.ports import QA
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-# Patterns are compiled when they are first used: most commands load this and read no such file.
+# Patterns are compiled on first use: most commands load this module and read no such file.
 HEADING = r"(?m)^##[ \t]+(Q|A):[ \t]*(.*?)[ \t]*$"
 # A comment or a block of code, which may show how to write a question.
 ASIDE = r"(?ms)<!--.*?-->|^(```+|~~~+)[^\n]*\n.*?^\1"
@@ -36,7 +36,7 @@ class _QaBlock(NamedTuple):
 
 
 def questions(text: str) -> list[QA]:
-    """In the order of the file. Several answers to one question are joined."""
+    """The questions of the file, in order, with their answers; several answers are joined."""
     pairs: list[QA] = []
     for block in _blocks(text):
         if block.kind == "Q":
@@ -49,10 +49,10 @@ def questions(text: str) -> list[QA]:
 
 
 def with_question(text: str, question: str, mark: str) -> str:
-    """Append the question, unless it is there with the same mark, or open with the same text.
+    """Append the question, unless the file has one with the same mark, or an open one like it.
 
-    `mark` is its message's id (`m-7`), or empty. An open question that is part of this one is the
-    same: an agent wrote it, then asked it with a summary.
+    `mark` is the id of its message (`m-7`), or empty. An open question whose text is part of this one
+    counts as the same: an agent wrote it, then asked it with a summary.
     """
     for known in questions(text):
         if mark and known.mark == mark:
@@ -86,7 +86,7 @@ def unanswered(text: str) -> QA | None:
 
 
 def whole_question(text: str, summary: str) -> str:
-    """The summary, with the last question in the file, which it sums up."""
+    """The summary and, unless one contains the other, the last open question in the file."""
     block = unanswered(text)
     if block is None or not block.question or _within(block.question, summary):
         return summary
@@ -118,7 +118,7 @@ def new_answers(
 
 
 def _find(text: str, question: str) -> tuple[QA, int] | None:
-    """The newest question with that text or mark, and where its block with its answers ends."""
+    """The newest question with that text or mark, and the offset at which its answers end."""
     ends: list[int] = []
     for block in _blocks(text):
         if block.kind == "Q":

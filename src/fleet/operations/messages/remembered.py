@@ -24,7 +24,7 @@ MAX_MEMORIES = 10  # in a prompt
 def known_to(store: Store, task: Task, messages: Sequence[Message]) -> str:
     """The newest pending hand-off and the memories, as text; empty when there are none.
 
-    `messages` are the task's. A hand-off that waits among them as words is left out here.
+    `messages` are the task's. A hand-off whose copy is waiting among them is left out here.
     """
     waiting = {source_of(m) for m in messages if m.state is MessageState.OPEN}
     handoff = _handoff(store, task)

@@ -45,7 +45,7 @@ class MessageRow:
 
 def message_row(message: Message) -> MessageRow:
     m = message
-    about = m.data if m.kind is MessageKind.NOTE else {}  # a post's data are what its author likes
+    about = m.data if m.kind is MessageKind.NOTE else {}  # the author of a post chooses its data
     status = "refused" if m.receipt.reason else STATUS.get((m.kind, m.state), "")
     status = "withdrawn" if is_withdrawn(m) else status
     return MessageRow(

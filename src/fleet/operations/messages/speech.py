@@ -13,7 +13,7 @@ from fleet.operations.messages.addresses import reader_of
 if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
-NAMES = {MessageKind.HANDOFF: "checkpoint"}  # the words that people know, where they differ
+NAMES = {MessageKind.HANDOFF: "checkpoint"}  # what users call the kind, where that differs
 
 
 def new_message(
@@ -38,7 +38,7 @@ def new_message(
 def the_message(
     context: Context, kind: MessageKind, message_id: str, permission: Permission
 ) -> Message:
-    """Raise `NotFound` unless there is one of this kind that the actor may read."""
+    """The message of this id. Raise `NotFound` unless it is of this kind and the actor may read it."""
     message = _in_view(context, message_id.strip())
     if message is None or message.kind is not kind:
         name = NAMES.get(kind, str(kind))

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 MOST_CANDIDATES = 10  # candidates that are listed when a name could mean several tasks
-MAX_NAMESAKES = 200  # tasks that are looked at for one name
-MAX_NEAR = 50  # newest tasks whose branch may have been meant
-MAX_INSIDE = 3  # ids in a branch's name that are looked up
+MAX_NAMESAKES = 200  # tasks that are checked for one name
+MAX_NEAR = 50  # newest tasks whose branches are suggested for a mistyped name
+MAX_INSIDE = 3  # ids inside a branch name that are looked up
 _ID = re.compile(r"(?:t-)?[0-9]{1,18}(?:\.[0-9]{1,9})?")
 _GIVEN = re.compile(r"(?:-a[0-9]+)?(?:-[0-9]+)?")  # added to a branch name that was taken
 _INSIDE = re.compile(r"t-[0-9]{1,18}")
@@ -28,11 +28,11 @@ _NTH = re.compile(r"(.+)-A([0-9]{1,4})")  # ai-fleet's name for the second of a 
 def resolve(
     context: Context, name: str, permission: Permission = Permission.READ, *, project: str = ""
 ) -> Task:
-    """The task with this id (`t-31`, `31`), run (`t-31.2`), branch, or end of a branch if only one has it.
+    """The task with this id (`t-31`, `31`), run (`t-31.2`), branch, or unique end of a branch.
 
-    A task that has not ended comes before one that has, then a task of `project`. Of ended tasks
-    with the same branch the newest is meant. Raise `BadInput` with the candidates when several
-    are left, `NotFound` when there is none.
+    Tasks that have not ended come first, then tasks of `project`. Of ended tasks with the same branch,
+    the newest is meant. Raise `Mismatch` with the candidates when several are left, `NotFound` when
+    there is none.
     """
     name = name.strip()
     if not name or _ID.fullmatch(name):
@@ -90,7 +90,7 @@ def _numbered(context: Context, name: str, project: str) -> Task | None:
 def _may_have(context: Context, name: str) -> list[Task]:
     """The tasks that may be on this branch, newest first.
 
-    The branch of a run begins like the one that its task asks for, or has the task's id in it.
+    The branch of a run begins with the one that its task asks for, or contains the task's id.
     """
     ends = (i for i, sign in enumerate(name) if sign == "-" and _GIVEN.fullmatch(name[i:]))
     branches = (name, *(name[:end] for end in ends if end))
@@ -119,7 +119,7 @@ def _is(context: Context, task: Task, name: str) -> bool:
 
 
 def _may_be(task: Task, name: str) -> bool:
-    """Whether to read its runs: their branches always begin like the one that the task asks for."""
+    """Whether a run of the task may have this branch, so that its runs must be read."""
     branch = task.spec.branch
     if branch:
         return name.startswith(branch) and bool(_GIVEN.fullmatch(name[len(branch) :]))
@@ -134,7 +134,7 @@ def _ends(context: Context, task: Task, name: str) -> bool:
 
 
 def _has_end(branch: str, name: str) -> bool:
-    """Whether the branch ends so, at a boundary: `login` and `A` end `fix/login-A`, `gin` does not."""
+    """Whether the branch ends with `name` at a word boundary: `login-A` ends `fix/login-A`, `gin-A` not."""
     head = branch.removesuffix(name)
     return bool(head) and head != branch and (not head[-1].isalnum() or not name[0].isalnum())
 

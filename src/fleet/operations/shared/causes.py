@@ -1,4 +1,4 @@
-"""Ask the one decision about what an actor may cause, with what it depends on."""
+"""Call `domain.causes.decide` with everything it depends on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def decide(
     depth: int = 0,
     traits: Traits | None = None,
 ) -> tuple[Caused, int]:
-    """What becomes of a task that the actor asks for or whose words it changes, and its depth.
+    """The decision on a task that the actor adds or rewords, and the task's depth.
 
-    Raise unless the actor may cause it. `depth`: as the request names it. `traits`: what a route can
-    choose its agent by.
+    Raise unless the actor may cause it. `depth`: as the request names it. `traits`: what routes look
+    at to choose its agent.
     """
     own = own_task(context)
     deep = causes.depth_of(own, depth)
@@ -43,14 +43,14 @@ def decide(
 
 
 def check_directory(context: Context, directory: str) -> None:
-    """Raise unless agents of the actor may work there. Call it before files there are read."""
+    """Raise unless the actor may have agents work in this directory; call it before reading there."""
     causes.check_directories(
         cause_of(context), (directory,), lambda named: context.offers(context, named)
     )
 
 
 def may_name(context: Context, directory: str) -> bool:
-    """Whether the actor may have files in this directory read."""
+    """Whether the actor may name this directory, so that Fleet reads files there."""
     return cause_of(context) in causes.ANYTHING or context.offers(context, directory)
 
 
@@ -59,7 +59,7 @@ def cause_of(context: Context) -> str:
 
 
 def own_task(context: Context) -> Task | None:
-    """The task of the run that asks; None for a person."""
+    """The task of the actor's run; None for a person."""
     return context.store.task(context.run.task) if context.run else None
 
 
@@ -85,7 +85,7 @@ def _is_program(context: Context) -> bool:
 
 
 def from_ticket(context: Context, task: Task) -> Task:
-    """The task, when its words are a ticket's; raise unless its agent may be given such words."""
+    """The task made from a ticket. Raise unless its agent may be given words of a stranger."""
     declared = _declared(context, task.project)
     chosen = task.choice.agent if task.choice else task.spec.agent or task.spec.coder
     agent = declared.fleet.agent(chosen or declared.default)

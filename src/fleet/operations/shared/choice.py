@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from fleet.domain.task import Spec, Task
     from fleet.ports import Chosen, World
 
-OF_AGENTS = frozenset({"acp", "command"})  # coders whose program each agent names
+OF_AGENTS = frozenset({"acp", "command"})  # coders for which each agent names its program
 
 
 def choose_in(
     world: World[Chosen], spec: Spec, *, coder: str = "", traits: Traits | None = None
 ) -> tuple[Agent, Choice]:
-    """`coder`: that of `fleet run --coder`, which outranks the settings. Raise `NotFound`.
+    """Choose agent, coder and model. Raise `NotFound` when the spec names one that does not exist.
 
-    `traits`: what a route can choose by. Without them no route does: what a route chose was checked
-    against what the asker may cause when the task was added, and is frozen since.
+    `coder`: from `fleet run --coder`, which outranks the settings. `traits`: given when a task is added
+    or edited, so that routes can choose; when a task starts, its choice is frozen and routes do not.
     """
     defaults = Defaults(coder or world.settings.coder, world.settings.model)
     if not traits:
@@ -34,10 +34,10 @@ def choose_in(
 
 
 def choose_for(world: World[Chosen], task: Task, *, coder: str = "") -> Choice:
-    """Who does the task, as it was decided when it was added, else as the settings say now.
+    """The choice made when the task was added, or else by the settings as they are now.
 
-    `coder` outranks a default of the settings, and nothing that the task itself names. Raise
-    `NotFound`, or `Refused` when its program is not trusted.
+    `coder` outranks a default of the settings, but not what the task names. Raise `NotFound` when the
+    agent does not exist, and `Refused` when the coder's command is not trusted.
     """
     choice = frozen(task)
     if choice is None or (coder and not task.spec.agent and not task.spec.coder):
@@ -68,9 +68,10 @@ def check_gate(task: Task, world: World[Chosen]) -> None:
 
 
 def checked_choice(spec: Spec, world: World[Chosen], traits: Traits | None = None) -> Choice | None:
-    """Who will do it; None: that is decided when it starts. Raise unless they exist.
+    """The choice for a task that is added; None when it must be made at the start.
 
-    Defaults of the settings are checked at the start. `traits`: see `choose_in`.
+    Raise unless the agent and the coder exist and their commands are trusted. Defaults of the settings
+    are checked when the task starts. `traits`: see `choose_in`.
     """
     if spec.coder:
         world.fleet.check_coder(spec.coder)

@@ -1,4 +1,4 @@
-"""A run whose files and terminal are on another host: what is known here, and since when."""
+"""Refuse to show files or terminals of another host, with what the store knows of the run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
 
 
-ELSEWHERE = "elsewhere"  # the code of that error, for who can ask there
+ELSEWHERE = "elsewhere"  # the code of that error; a client that can reach the host asks there
 
 
 def must_be_here(context: Context, run: Run, what: str, command: str) -> None:
-    """Raise `Unavailable` when it is another host's, with what the store knows of it.
+    """Raise `Unavailable` when the run is on another host, with what the store knows of it.
 
-    `what`: is there and not here. `command`: shows it, typed there.
+    `what`: what is only there, as in "its output is". `command`: shows it when typed on that host.
     """
     if not _is_elsewhere(context, run.host):
         return

@@ -1,4 +1,4 @@
-"""What operations on the entries of a team have in common."""
+"""Helpers for operations on the entries of a team."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fleet.domain.event import Kind
     from fleet.operations.catalogue import Context
 
-# of a person: not an agent's address
+# The name of a person: not the id of a task or a run.
 PERSON = rf"(?![{BLANK}]*(t-)?[0-9]+(\.[0-9]+)?[{BLANK}]*$)[^\0]*"
 PersonName = Annotated[
     str,
@@ -71,7 +71,7 @@ def a_person(name: str) -> str:
 def new_entry(
     context: Context, kind: EntryKind, *, team: str, key: str, owner: str, **given: Any
 ) -> Entry:
-    """A new entry, not written yet. Empty `key`: its id."""
+    """A new entry, not written yet. If `key` is empty, the entry's id is its key."""
     entry_id = context.store.new_id("e")
     at = context.store.now()
     return Entry(entry_id, 0, kind, team, key or entry_id, owner, at, **given)

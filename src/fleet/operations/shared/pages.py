@@ -21,14 +21,14 @@ Record = TypeVar("Record", "Task", "Message", "Entry")
 
 
 def pages(read: Callable[[Query], list[Record]], query: Query) -> Iterator[list[Record]]:
-    """Each page is read when the caller wants it, so that a caller who has enough reads no more."""
+    """Yield the pages of a list; a page is read only when the caller asks for it."""
     return _pages(read, query, lambda page: query._replace(before=page[-1].id))
 
 
 def pages_of_replies(
     ask: Callable[[Any], Sequence[Row]], request: Any, size: int
 ) -> Iterator[Sequence[Row]]:
-    """The same for a list operation, whose request has the fields `limit` and `before`."""
+    """Yield the pages of a list operation, whose request has the fields `limit` and `before`."""
     request = replace(request, limit=size)
     return _pages(ask, request, lambda page: replace(request, before=cursor_of(page[-1])))
 

@@ -1,4 +1,4 @@
-"""Values from remote callers: only those that every store and program can hold."""
+"""Check values from remote callers: every store and program must be able to keep them."""
 
 from __future__ import annotations
 

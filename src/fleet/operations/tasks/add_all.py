@@ -75,7 +75,7 @@ def add_all(context: Context, request: AddTasks) -> tuple[TaskRow, ...]:
     by_name = check_plan(planned)
     earlier = _earlier(context, request)
     drafts = [_draft(context, n, planned, by_name) for n in range(len(planned))]
-    ids = [context.store.new_id("t") for _ in planned]  # last: a refused plan uses up none
+    ids = [context.store.new_id("t") for _ in planned]  # last, so that a refused plan uses no ids
     known = {name: ids[n] for name, n in by_name.items()}
     tasks = [_linked(draft, ids[n], planned[n], known) for n, draft in enumerate(drafts)]
     entry = replace(earlier, body={"tasks": ids})
@@ -88,7 +88,7 @@ def add_all(context: Context, request: AddTasks) -> tuple[TaskRow, ...]:
 
 
 def check_plan(planned: Sequence[PlannedTask]) -> dict[str, int]:
-    """The position of each name. Raise `BadInput` unless the plan can be carried out.
+    """Return the position of each name. Raise `BadInput` when the plan cannot be carried out.
 
     The error is about the task at `about["index"]`.
     """
@@ -121,7 +121,7 @@ def _check_waits(planned: Sequence[PlannedTask], by_name: Mapping[str, int]) -> 
 
 
 def _earlier(context: Context, request: AddTasks) -> Entry:
-    """What is kept of this request. Raise `Refused` if it was carried out before."""
+    """The entry that records this request. Raise `Refused` if the request was carried out before."""
     import hashlib  # noqa: PLC0415  # start-up time
 
     planned = dumps([context.project, request.tasks])
@@ -144,7 +144,7 @@ def _earlier(context: Context, request: AddTasks) -> Entry:
 def _draft(
     context: Context, n: int, planned: Sequence[PlannedTask], by_name: Mapping[str, int]
 ) -> Task:
-    """Without an id, and linked to none of the tasks that are new, too."""
+    """The nth planned task, without an id and without links to the other planned tasks."""
     task = planned[n]
     request = AddTask(
         task.title,
@@ -184,7 +184,10 @@ def _linked(draft: Task, task_id: str, task: PlannedTask, known: Mapping[str, st
 
 
 def _needs(task: PlannedTask, names: Collection[str]) -> dict[str, bool]:
-    """What it waits for, and whether its work must have landed; a name may end like that itself."""
+    """By name of a task that it waits for, whether that task must have landed.
+
+    A planned task's own name may end with `:landed`; then the whole of it is the name.
+    """
     needs: dict[str, bool] = {}
     for written in task.after:
         name, landed = (written, False) if written in names else need_of(written)
@@ -193,7 +196,7 @@ def _needs(task: PlannedTask, names: Collection[str]) -> dict[str, bool]:
 
 
 def _parents(context: Context, drafts: Sequence[Task]) -> list[Change]:
-    """Each parent that was there before, once. New tasks are open, so one child speaks for all."""
+    """The changes of the existing parents, each once; one new child stands for all, as all are open."""
     one_of = {draft.parent: draft for draft in drafts if draft.parent}
     changes = [
         change

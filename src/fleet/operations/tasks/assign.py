@@ -48,7 +48,7 @@ def assign(context: Context, request: AssignTask) -> TaskRow:
 
 
 def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
-    """Compare and swap: only an open task that no one has, or that `name` has already."""
+    """Assign the task to `name`. Raise `Refused` unless it is open and no other member has it."""
     own = name == context.actor.name
     task = the_task(context, request.task, Permission.CLAIM if own else Permission.ASSIGN)
     if _has(context, task):
@@ -69,9 +69,9 @@ def _claim(context: Context, request: AssignTask, name: str) -> TaskRow:
 
 
 def must_be_theirs(context: Context, task: Task, *, or_free: bool = True) -> None:
-    """Raise unless it is the actor's, or the actor added it or may assign.
+    """Raise unless the actor works on the task, added it, or may assign tasks.
 
-    `or_free`: a task without an assignee is everybody's.
+    `or_free`: also accept any actor for a task without an assignee.
     """
     name = context.actor.name
     mine = name in {task.spec.assignee, task.author} or _has(context, task)
@@ -88,7 +88,7 @@ def may_assign(context: Context) -> bool:
 
 
 def _has(context: Context, task: Task) -> bool:
-    """Whether the actor is the run that works on it now."""
+    """Whether the actor is a run of this task."""
     return bool(context.actor.run) and context.actor.task == task.id
 
 
@@ -114,7 +114,7 @@ def _must_be_open(task: Task) -> None:
 def _given(context: Context, task: Task, name: str) -> TaskRow:
     if task.spec.assignee == name:
         return rows(context, [task])[0]
-    if context.run is not None and not name:  # without an assignee it would get a run
+    if context.run is not None and not name:  # without an assignee, the task gets a run
         check_depth(task.depth, context.world("").settings.max_depth)
     changed = replace(task, spec=replace(task.spec, assignee=name))
     if not name:

@@ -127,7 +127,7 @@ def _last(row: TaskRow) -> str:
 
 
 def _kept(task: Task) -> str:
-    """The conversation that its next run will continue."""
+    """The coder's session that the task's next run will continue."""
     return task.tally.checkpoint.session if task.tally.checkpoint else ""
 
 

@@ -117,7 +117,7 @@ def draft_task(
     depth: int = 0,
     new_id: Callable[[], str] = str,
 ) -> Task:
-    """Like `new_task`, but without an id. `new_id` is called last: a refused task uses up no id."""
+    """Like `new_task`. `new_id` is called last, so that a refused task uses no id; default: no id."""
     team = request.team or context.actor.team
     allow(context.actor, Permission.ADD, team=team)
     project = request.project or context.project
@@ -168,7 +168,7 @@ def _check_place(spec: Spec) -> None:
 
 
 def _at_hand(context: Context, spec: Spec) -> Spec:
-    """What is asked for now, or in a terminal, starts where it is asked for."""
+    """Bind a task that starts at once, or in a terminal, to the host where it is added."""
     if spec.mode == Mode.QUEUED or spec.limits.needs:
         return spec
     with suppress(Unavailable):  # no agent can run here
@@ -189,14 +189,14 @@ def _parent(context: Context, name: str) -> str:
 
 
 def cancel(context: Context, request: CancelTask) -> TaskRow:
-    """A running task is cancelled by ending its run; the supervisor of its host does that."""
+    """Cancel the task and its children; if it runs, ask the supervisor of its host to end the run."""
     task, why = the_task(context, request.task, Permission.ASSIGN), request.why
     unsettled = [c for c in children(context.store, task) if c.state not in SETTLED]
     for child in unsettled:
         cancel(context, replace(request, task=child.id))
     if unsettled:
         task = context.store.task(task.id)
-        if task.state is not TaskState.FAILED:  # it ends with the last of them
+        if task.state is not TaskState.FAILED:  # a parent is cancelled with its last child
             return rows(context, [task])[0]
     if task.state is TaskState.RUNNING:
         return _end_run(context, task)
@@ -242,14 +242,14 @@ def close(context: Context, request: CloseTask) -> TaskRow:
 
 
 def _close_own(context: Context, task: Task, run: Run, why: str) -> TaskRow:
-    """Note that the task's own agent says that it is done; it is settled when the run has ended."""
+    """Record that the task's own agent closed it; the task is settled when the run ends."""
     event = context.event(Kind.RUN_CLOSED, task.id, why=why)
     context.commit([Put(replace(run, closed=why)), Same(task)], event)
     return rows(context, [task])[0]
 
 
 def _close_terminal(context: Context, task: Task, why: str) -> TaskRow:
-    """An agent in a terminal waits there for its person; the supervisor ends it between turns."""
+    """Ask the supervisor to end an agent that runs in a terminal between two of its turns."""
     run = context.store.run(task.run_id)
     if run.state is RunState.CLAIMED:
         raise Refused(
@@ -290,7 +290,7 @@ def resume(context: Context, request: ResumeTask) -> TaskRow:
 
 
 def _parked(context: Context, task: Task) -> list[Change]:
-    """End the rate limit of the credential that it waits for: resuming means that, too."""
+    """The changes that end the rate limit of the task's credential, on all hosts."""
     try:
         choice = choose_for(context.world(task.project), task)
     except FleetError:
@@ -301,7 +301,7 @@ def _parked(context: Context, task: Task) -> list[Change]:
 
 
 def _budget_question(context: Context, task: Task) -> list[Change]:
-    """Close the question that the supervisor asked when the budget was spent."""
+    """The changes that close the supervisor's question about the spent budget."""
     now = context.store.now()
     return [
         Put(delivered(m, at=now))

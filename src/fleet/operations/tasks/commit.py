@@ -40,7 +40,7 @@ def write_task(
 
 @contextmanager
 def decided(task: Task) -> Iterator[None]:
-    """Give a refusal of the rules that has no fix the fix `fleet show`."""
+    """Add the fix `fleet show` to a `Refused` that has none."""
     try:
         yield
     except Refused as error:
@@ -56,7 +56,7 @@ def children(store: Store, task: Task) -> list[Task]:
 
 
 def parent_changes(store: Store, child: Task, *, now: int) -> list[Change]:
-    """Write every parent, even an unchanged one: two children that end at once must conflict."""
+    """The changes of the task's parents, even unchanged ones, so that children that end at once conflict."""
     changes: list[Change] = []
     while child.parent:
         parent = store.task(child.parent)
@@ -67,7 +67,10 @@ def parent_changes(store: Store, child: Task, *, now: int) -> list[Change]:
 
 
 def refused_words(store: Store, task: Task, *, now: int) -> list[Change]:
-    """Refuse undelivered messages when the task is over. A failed task may be tried again."""
+    """The changes that refuse undelivered messages of a done or cancelled task.
+
+    A failed task may be retried, and then delivers them.
+    """
     if task.state not in OVER:
         return []
     why = f"{task.id} was {task.state} before a run received it."

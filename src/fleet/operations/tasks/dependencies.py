@@ -56,7 +56,7 @@ def needed(context: Context, name: str) -> Task:
 def needs_of(
     context: Context, names: Iterable[str], known: Collection[str] = ()
 ) -> dict[str, bool]:
-    """The ids of these tasks, and whether their work must have landed first; those `known` are ids."""
+    """By id of each named task, whether it must have landed. `known`: names that are ids already."""
     needs: dict[str, bool] = {}
     for name, landed in map(need_of, names):
         need = name if name in known else needed(context, name).id
@@ -72,12 +72,12 @@ def depend(context: Context, request: AddDependency) -> TaskRow:
         changed = replace(changed, after_landed=(*task.after_landed, need))
     if changed == task:
         return rows(context, [task])[0]
-    same = [Same(t) for t in seen]  # else two commits at once could make a circle
+    same = [Same(t) for t in seen]  # so that two commits at the same time cannot make a circle
     return write_task(context, changed, Kind.TASK_NEEDS, same, needs=need)
 
 
 def with_need(context: Context, task: Task, need: str) -> tuple[Task, list[Task]]:
-    """The task, waiting for `need` too, and the other tasks that this was decided by."""
+    """The task with the new dependency, and the tasks that were read to exclude a circle."""
     if need in task.after:
         return task, []
     if need == task.id:

@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 OF_TASK = ("title", "prompt", "after")
 OF_LIMITS = ("attempts", "time_limit", "budget")
 WHO = frozenset({"agent", "coder", "model"})
-WORDS = WHO | {"title", "prompt", "base", "gate"}  # whoever changes these asks for its runs
+WORDS = WHO | {
+    "title",
+    "prompt",
+    "base",
+    "gate",
+}  # whoever edits these must be allowed to cause the runs
 AT_START = WHO | {"base", "gate", "after", "time_limit"}  # a live run keeps these
 OF_PARENT = frozenset({"title", "prompt", "priority", "labels"})
 
@@ -76,7 +81,9 @@ def edit(context: Context, request: EditTask) -> TaskRow:
     _check_possible(context, task, what)
     if WORDS & set(what):
         changed = _asked_for(context, changed, what)
-    if changed.tally.stuck and {"base", "after"} & set(what):  # what kept it from starting
+    if changed.tally.stuck and {"base", "after"} & set(
+        what
+    ):  # these may have kept it from starting
         changed = replace(changed, paused=False, tally=replace(changed.tally, stuck=False, why=""))
     return write_task(context, changed, Kind.TASK_EDITED, same, what=", ".join(what))
 
@@ -88,7 +95,7 @@ def _value(task: Task, name: str) -> object:
 
 
 def _after(context: Context, task: Task, names: tuple[str, ...] | None) -> tuple[Task, list[Same]]:
-    """Waiting for these tasks and no others, and what must still be so when that is written."""
+    """The task with exactly these dependencies, and the conditions of the commit that writes it."""
     if names is None:
         return task, []
     wanted = needs_of(context, names, known=task.after)
@@ -116,7 +123,7 @@ def _edited(task: Task, request: EditTask) -> Task:
 
 
 def _of_agent(task: Task, given: dict[str, Any]) -> dict[str, str]:
-    """The coder and model that go with another agent or coder, where they are not given."""
+    """Clear the coder and model when another agent or coder is given without them."""
     other = {n for n in ("agent", "coder") if n in given and given[n] != getattr(task.spec, n)}
     cleared = ({"coder", "model"} if "agent" in other else {"model"} if other else set()) - set(
         given
@@ -152,7 +159,7 @@ def _begun_branch(context: Context, task: Task) -> str:
 
 
 def _asked_for(context: Context, task: Task, what: Collection[str]) -> Task:
-    """Raise unless the actor could have asked for the task: its words are now the actor's."""
+    """The task as caused by the actor too; raise unless the actor may cause the edited task."""
     spec, choice = task.spec, task.choice
     who = WHO.intersection(what)
     if choice is not None and not who & {"agent", "coder"}:

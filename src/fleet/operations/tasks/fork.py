@@ -60,7 +60,7 @@ def fork(context: Context, request: ForkAgent) -> ForkRow:
         branch=request.branch, mode=Mode.TERMINAL, assignee="",
     )  # fmt: skip
     order = AddTask(title, prompt, source.project, spec, team=source.team)
-    task = new_task(context, order)  # raises what is wrong before the worktree is looked at
+    task = new_task(context, order)  # first, since it checks everything that can be refused
     base, uncommitted = context.trees().work(source)
     tally = replace(task.tally, checkpoint=Checkpoint(session=session, fork=True))
     task = replace(task, spec=replace(task.spec, base=base), tally=tally)
@@ -69,7 +69,7 @@ def fork(context: Context, request: ForkAgent) -> ForkRow:
 
 
 def _session(context: Context, source: Task, run: Run) -> str:
-    """The conversation of the run; raise `Refused` when there is none that can be copied here."""
+    """The coder's session of the run. Raise `Refused` when there is none that can be forked here."""
     agents, coder = context.agents(), run.choice.coder
     if run.host != agents.host:
         raise Refused(

@@ -69,7 +69,7 @@ def list_tasks(context: Context, request: ListTasks) -> tuple[TaskRow, ...]:
 
 
 def _groups(statuses: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Each is read for itself, because only then an index has it."""
+    """Split the statuses into those that an index finds and the others, which are read separately."""
     indexed = tuple(status for status in statuses if status in STANDINGS)
     others = tuple(status for status in statuses if status not in STANDINGS)
     return [group for group in (indexed, others) if group] or [()]
@@ -84,7 +84,7 @@ def _narrowed(query: TaskQuery, group: tuple[str, ...], request: ListTasks) -> T
 
 
 def _matching(context: Context, query: TaskQuery, statuses: tuple[str, ...]) -> Iterable[TaskRow]:
-    """The newest of these statuses, newest first; there may be further ones among what is read."""
+    """The newest rows of these statuses; the query may return tasks of others, which are left out."""
     if not statuses:
         return rows(context, context.store.tasks(query))
     matching = (row for page in pages(context.store.tasks, query) for row in rows(context, page))

@@ -1,4 +1,4 @@
-"""What the agents of this host are doing, and a person's answer to what one asks leave for."""
+"""Show what the agents of this host are doing, and answer their permission dialogs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fleet.operations.catalogue import Context
     from fleet.ports import Store
 
-OPEN, DONE = TaskState.OPEN, TaskState.DONE  # named once: a lookup costs as much as a call
+OPEN, DONE = TaskState.OPEN, TaskState.DONE  # looking up a member of an enum is slow
 STATUS_BY_REASON = {  # the status of an open task by the reason why it waits; the first reason counts
     "asking": "asking",
     "paused": "paused",
@@ -34,7 +34,7 @@ STATUS_BY_REASON = {  # the status of an open task by the reason why it waits; t
     "postponed": "postponed",
     "children": "children",
 }
-STATE_OF = {  # the state behind every status that is shown, and of the states themselves
+STATE_OF = {  # by status that a list shows, and by state: the state
     **{str(state): state for state in TaskState},
     **dict.fromkeys(("ready", *STATUS_BY_REASON.values()), TaskState.OPEN),
     **dict.fromkeys(("starting", "stopping"), TaskState.RUNNING),
@@ -202,7 +202,7 @@ def _spent(task: Task, run: Run | None, progress: Progress | None) -> int:
 
 
 def _who(task: Task, run: Run | None) -> Choice:
-    """Who does the task or did it last; `default` where that is decided when it starts."""
+    """The choice of the task's newest run or of the task; `default` if it is made at the start."""
     if run is not None and task.state is not OPEN:
         return run.choice
     if (choice := frozen(task)) is not None:

@@ -85,7 +85,7 @@ def send_back(context: Context, request: SendBack) -> TaskRow:
 
 
 def is_remark(message: Message) -> bool:
-    """Whether it is about a file of the task's work, and its agent was not told yet."""
+    """Whether the message is a remark on a file that the agent has not been sent yet."""
     about = bool(message.data.get("path"))
     return message.kind is MessageKind.NOTE and message.state is MessageState.OPEN and about
 
@@ -104,7 +104,7 @@ def where(remark: Message) -> str:
 
 
 def _landing(context: Context, task: Task) -> list[Change]:
-    """Have the task's landing wait until the agent is done again."""
+    """The change that makes the task's landing wait until its agent is done again."""
     if not task.tally.landing:
         return []
     landing = context.store.landing(task.tally.landing)

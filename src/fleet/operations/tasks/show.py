@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from fleet.ports import Store
 
 MOST_MESSAGES = 200
-MOST_REASONS = 10  # of hosts that cannot do a task
+MOST_REASONS = 10  # hosts whose reasons are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _whole(context: Context, task: Task, detail: TaskDetail) -> TaskDetail:
 
 
 def _landing_wait(context: Context, task: Task) -> Wait:
-    """Why its work has not landed yet, and what to type."""
+    """Why the task's work has not landed yet, and the command to type."""
     landing = context.store.landing(task.tally.landing)
     if landing.state is LandingState.HELD:
         item = landing_item(task, landing)
@@ -182,7 +182,7 @@ def _run_rows(store: Store, task: Task) -> tuple[RunRow, ...]:
 
 
 def _run_row(run: Run, progress: Progress | None) -> RunRow:
-    """The row of a run; of one that goes on, with what it has used so far."""
+    """The row of a run; `progress` has what a live run has used so far."""
     outcome, workspace = run.outcome, run.workspace
     usage = outcome.usage if outcome else progress.usage if progress else None
     return RunRow(
@@ -237,7 +237,7 @@ def no_room(context: Context, task: Task) -> tuple[Wait, ...]:
 
 
 def check_hosts(hosts: Iterable[Host], task: Task, owner: str, now: int) -> None:
-    """Raise when no host that is there can do the task, with the reason of each."""
+    """Raise `Refused` when no live host can do the task, with the reason of each."""
     awake = [host for host in hosts if host.holder and host.lease_until > now]
     reasons = [(host, unfit(host, task, owner)) for host in awake]
     if reasons and all(why for _, why in reasons):
@@ -257,12 +257,12 @@ def down_nodes(hosts: Iterable[Host], now: int) -> dict[str, str]:
 
 
 def missing_programs(hosts: Iterable[Host], now: int) -> dict[str, str]:
-    """By owner of the task, the program that no live host finds."""
+    """By owner (see `program_owner`), the program that no live host finds."""
     return _of_all(host.missing for host in hosts if host.lease_until > now)
 
 
 def _of_all(lines: Iterable[tuple[str, ...]]) -> dict[str, str]:
-    """What every host says, by the first word of the line."""
+    """The lines that all hosts have in common, by the first word of the line."""
     views = [dict(map(_seen, of_host)) for of_host in lines]
     if not views:
         return {}

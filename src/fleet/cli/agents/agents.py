@@ -196,7 +196,7 @@ def _has_terminal(client: Client, task: str) -> bool:
 
 
 def become(argv: list[str]) -> NoReturn:
-    """Replace this process by the program that shows the terminal."""
+    """Replace this process with the program that shows the terminal."""
     sys.stdout.flush()
     os.execvp(argv[0], argv)  # noqa: S606  # argv is a list; there is no shell
 
@@ -232,7 +232,7 @@ def list_(
 
 
 def agents_at_work(client: Client, *, everything: bool, everywhere: bool) -> ListAgents:
-    """What `fleet list` and `fleet workers` ask for."""
+    """The rows that `fleet list` and `fleet workers` show."""
     from fleet.operations.shared.names import MAX_ROWS
     from fleet.operations.tasks.at_work import ListAgents
 

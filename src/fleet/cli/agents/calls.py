@@ -1,4 +1,4 @@
-"""What is done to agents on this host beyond an operation: looked at, ended, cleared away."""
+"""Look at agents of this host, end them and remove their worktrees."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def detail_of(client: Client, task: str) -> TaskDetail:
 
 
 def sight(client: Client, task: TaskDetail) -> dict[str, Any]:
-    """What an agent's newest run is doing, by which evidence; on a host that cannot be asked: unknown."""
+    """What an agent's newest run is doing, and how we know; unknown if its host cannot be asked."""
     try:
         return sight_anywhere(client, task)
     except Unavailable as error:
@@ -61,7 +61,7 @@ def sight(client: Client, task: TaskDetail) -> dict[str, Any]:
 
 
 def sight_anywhere(client: Client, task: TaskDetail) -> dict[str, Any]:
-    """The same; raise `Unavailable` when only another host could say, and nobody can ask that."""
+    """Like `sight`, but raise `Unavailable` when only another host could say, and cannot be asked."""
     run = task.runs[-1] if task.runs else None
     if run is None or run.ending:
         how = f"its run ended: {run.ending}" if run else "it has no run yet"
@@ -77,7 +77,7 @@ def sight_anywhere(client: Client, task: TaskDetail) -> dict[str, Any]:
 
 
 def check_ease(client: Client, name: str, *, queue: bool) -> None:
-    """Raise `Refused` with the reason when an agent in a terminal cannot be told something now."""
+    """Raise `Refused` with the reason when an agent in a terminal cannot take a message now."""
     task = detail_of(client, name)
     if task.spec.mode != "terminal":
         return
@@ -95,7 +95,7 @@ def check_ease(client: Client, name: str, *, queue: bool) -> None:
 
 
 def _next(client: Client, task: TaskDetail, name: str, doing: str) -> str:
-    """What to type about an agent in a terminal that does this."""
+    """The command to type for an agent in a terminal that is doing this."""
     if doing == "exited" and not client.supervised():
         return "Record how it ended: fleet list --repair. A supervisor does so by itself: fleet run"
     return {
@@ -113,7 +113,7 @@ def _status(seen: Mapping[str, Any]) -> str:
 
 
 def screen_note(client: Client, task: TaskDetail) -> tuple[str, ...]:
-    """What an agent in a terminal does that a person should know of, and what to type about it."""
+    """A note on what an agent's terminal shows that a person should see to, and the command for it."""
     if task.spec.mode != "terminal" or task.task.status != "running":
         return ()
     seen = sight(client, task)
@@ -126,12 +126,12 @@ def screen_note(client: Client, task: TaskDetail) -> tuple[str, ...]:
 
 
 def answers(name: str) -> str:
-    """What to type about an agent that asks for a permission."""
+    """The commands that answer an agent's permission dialog."""
     return f"fleet approve {name}, fleet deny {name}, or fleet attach {name}"
 
 
 def wish_notes(seen: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What each of these agents asks leave for, and how it is answered."""
+    """Notes on what each of these agents asks permission for, and the commands that answer."""
     asking = [s for s in seen if s.get("asks")]
     return tuple(
         f"{s['branch'] or s['task']} asks for permission: {s['asks']}  → {answers(s['task'])}"
@@ -161,7 +161,7 @@ def _once(task: TaskDetail) -> str:
 
 
 def check_heard(client: Client, result: Result) -> None:
-    """Raise `Unavailable` when words that were to be taken at once were not."""
+    """Raise `Unavailable` when the agent did not take a message that it should have taken at once."""
     sent = result.data
     task = detail_of(client, sent.task)
     if sent.status == "delivered" or task.spec.mode != "terminal":
@@ -175,7 +175,7 @@ def check_heard(client: Client, result: Result) -> None:
 
 
 def panel_notes(client: Client, result: Result) -> tuple[str, ...]:
-    """What a command of the program's own may have opened, and how it is closed."""
+    """Notes on a panel that a command of the agent's program may have opened, and how to close it."""
     sent = result.data
     if not sent.text.startswith("/") or sent.status != "delivered":
         return ()
@@ -185,7 +185,7 @@ def panel_notes(client: Client, result: Result) -> tuple[str, ...]:
 
 
 def _before(task: TaskDetail, sent: MessageRow) -> str:
-    """What the message waits for: one that was sent before it, or the agent."""
+    """What the message waits for: an earlier message, or the agent."""
     queue = [m.id for m in task.messages if m.kind == "words" and m.status == "queued"]
     if queue and queue[0] != sent.id:
         return f"{queue[0]} is before it; `fleet unsend {queue[0]}` withdraws that."
@@ -193,7 +193,7 @@ def _before(task: TaskDetail, sent: MessageRow) -> str:
 
 
 def _check_that_it_starts(task: TaskDetail) -> None:
-    """What has ended and waits for nobody to start it again hears nothing more."""
+    """Raise `Refused` when the agent's run has ended and its task is not queued for another."""
     ended = bool(task.runs) and bool(task.runs[-1].ending)
     if ended and task.task.state != "open":
         raise Refused(
@@ -204,9 +204,9 @@ def _check_that_it_starts(task: TaskDetail) -> None:
 
 
 def kill(client: LocalClient, agents: Sequence[AgentRow], *, delete_branch: bool) -> list[Killed]:
-    """Their processes first; then what is not merged or pushed is kept; then their worktrees go.
+    """End the agents, keep work that is not merged or pushed, and remove their worktrees.
 
-    One of several that cannot be cleared away holds up none of the others; of one alone it raises.
+    If one of several cannot be removed, the others are; for a single agent, the error is raised.
     """
     from fleet.app.workspaces.manage import Cleared
 
@@ -220,7 +220,7 @@ def kill(client: LocalClient, agents: Sequence[AgentRow], *, delete_branch: bool
 
 
 def _end(client: LocalClient, agents: Sequence[AgentRow]) -> dict[str, FleetError]:
-    """End the agents; return those that could not be ended, and why. One that has ended meanwhile counts."""
+    """End the agents; return those that could not be ended, and why."""
     from fleet.operations.tasks.change import CancelTask
 
     live = [a.task for a in agents if a.status not in SETTLED]

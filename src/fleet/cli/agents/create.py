@@ -1,4 +1,4 @@
-"""What `create`, `fanout` and `multi` were given, as tasks; and what became of them."""
+"""Turn the arguments of `create`, `fanout` and `multi` into tasks, and report which started."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WantedAgent(NamedTuple):
 def wanted(
     branch: str, prompt: str, given: Mapping[str, object], *, attach: bool = False
 ) -> WantedAgent:
-    """Raise `BadInput` for a name that no branch can have: before anything is made."""
+    """Raise `BadInput` for a name that no branch can have, before any task is added."""
     if not branch:
         raise BadInput(
             "'' is not a valid branch name.", fix="Use letters, digits, '-', '_' and '/'."
@@ -184,10 +184,7 @@ def _is_over(detail: TaskDetail) -> bool:
 
 
 def _reason(client: LocalClient, detail: TaskDetail) -> str:
-    """Why it cannot start; empty when it did, or when it only takes long.
-
-    One that has begun did start, whether or not it has ended by the time we look.
-    """
+    """Why the agent cannot start; empty if it started, even if it has ended since, or may still start."""
     name = f"{_branch(detail)} ({detail.task.id})"
     if _is_over(detail) and not client.has_been_prompted(detail.task.id):
         return f"{name} could not start: {detail.runs[-1].detail}"

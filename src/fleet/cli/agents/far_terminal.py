@@ -25,7 +25,7 @@ HEARTBEAT = 20.0
 
 
 def sit_down(remote: Remote, run: str) -> None:
-    """Until the terminal is left, as Ctrl-Q does; raise with why when there is no seat."""
+    """Show the terminal until the person detaches with Ctrl-Q. Raise when it cannot be opened."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Refused(
             "Standard input is not a terminal.", fix="Run it in a terminal.", code="no_terminal"
@@ -77,7 +77,7 @@ async def _talk(socket: Any) -> None:
 
 
 async def _send(socket: Any, typed: asyncio.Queue[bytes | None]) -> None:
-    """Send what is typed; None: the terminal has another size. Empty: nobody types any more."""
+    """Send what is typed. None: the terminal was resized. Empty: the input has ended."""
     while (data := await typed.get()) != b"":
         if data is None:
             await socket.send_str(json.dumps({"type": "size", **_size()}))
@@ -98,7 +98,7 @@ def _size() -> dict[str, int]:
 
 @contextmanager
 def _raw(terminal: int) -> Iterator[None]:
-    """Every key goes to the other side; afterwards the terminal is as it was."""
+    """Put the terminal into raw mode, so that every key is sent; restore it afterwards."""
     before = termios.tcgetattr(terminal)
     tty.setraw(terminal)
     try:

@@ -49,7 +49,7 @@ def matches(client: Client, pattern: str | None, batch: str | None) -> list[Agen
 
 
 def _named(client: Client, present: list[AgentRow], name: str) -> list[AgentRow]:
-    """The agents of this name; else the one that every other command would take it for."""
+    """The agents of this name; if there are none, the task that other commands find by this name."""
     if agents := [r for r in present if is_like(name, r.task, r.branch)]:
         return agents
     with suppress(NotFound):
@@ -59,7 +59,7 @@ def _named(client: Client, present: list[AgentRow], name: str) -> list[AgentRow]
 
 
 def confirm(agents: Sequence[AgentRow], *, force: bool) -> None:
-    """Several are listed before anything is done; nobody at a terminal means that it was meant."""
+    """List several agents and ask before they are killed; without a terminal, do not ask."""
     if force or len(agents) == 1 or not sys.stdin.isatty():
         return
     names = some([f"{r.branch or r.task} ({r.task})" for r in agents])

@@ -73,7 +73,7 @@ def spawn(
 def _spawn_there(
     config: Path | None, handle: str, prompt: str, wait: float, given: Mapping[str, object]
 ) -> Result:
-    """Have the server start it, and wait until it runs, or something holds it for longer than we wait."""
+    """Have the server start the agent; wait until it runs, or until our patience ends."""
     from fleet.client.remote import local_only
     from fleet.operations.tasks.show import ShowTask
     from fleet.operations.tasks.spawn import SpawnAgent
@@ -111,7 +111,7 @@ def dismiss(handle: str, config: Path | None) -> Result:
 
 
 def _dismiss_there(client: Client, handle: str) -> Result:
-    """The worktree stays where it is, with all that is in it."""
+    """Have the server end the agent; its worktree stays, with everything in it."""
     from fleet.operations.tasks.change import CancelTask
     from fleet.operations.tasks.show import ShowTask
 

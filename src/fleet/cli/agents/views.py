@@ -90,7 +90,7 @@ def _cells(seen: Seen, now: int) -> list[Value]:
 
 
 def _set_up(seen: Seen, now: int) -> str:
-    """The command that makes its workspace ready, and for how long it has run."""
+    """The set-up command of its workspace that runs now, and for how long it has run."""
     if not seen.get("setup"):
         return ""
     since = (now - seen["setup_at"]) // SECOND * SECOND if seen["setup_at"] else 0
@@ -98,7 +98,7 @@ def _set_up(seen: Seen, now: int) -> str:
 
 
 def shown_state(seen: Mapping[str, Any]) -> str:
-    """What it does, while it runs; else how its task stands."""
+    """What a running agent is doing; for another, the status of its task."""
     if str(seen["last"]).startswith("setting up: "):
         return "setting up"
     if not seen["doing"] or seen["ended_at"]:

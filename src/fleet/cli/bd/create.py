@@ -78,7 +78,7 @@ def priority(typed: str) -> int:
 
 
 def links(deps: Sequence[str]) -> IssueLinks:
-    """`ID` and `depends-on:ID`: it waits for that one. `blocks:ID`: that one waits for it."""
+    """Parse links. `ID`, `depends-on:ID`: the new task waits for ID. `blocks:ID`: ID waits for it."""
     after, blocks, loose = [], [], []
     for dep in deps:
         kind, _, task = dep.rpartition(":")
@@ -97,7 +97,7 @@ def links(deps: Sequence[str]) -> IssueLinks:
 
 
 def create_issue(client: Client, typed: TypedIssue, *, dry_run: bool) -> Issue | Spec:
-    """The task that was made; with `dry_run` only what it would ask for, checked."""
+    """Add the task and return it; with `dry_run`, only check the request and return that."""
     idle = bool(typed.assignee) or typed.type == EPIC  # no agent works on it
     where = where_of(client, typed.cwd or None, in_place=idle)
     wanted = links(typed.deps)

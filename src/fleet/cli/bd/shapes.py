@@ -68,7 +68,7 @@ def issue_of(issue: Issue) -> dict[str, Any]:
 
 
 def _ours(issue: Issue) -> dict[str, str]:
-    """What bd has no field for."""
+    """The fields of Fleet that bd does not have."""
     names = ("status", "cwd", "coder", "model", "run")
     return {name: str(getattr(issue, name)) for name in names}
 

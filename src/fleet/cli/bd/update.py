@@ -26,7 +26,7 @@ QUESTION = re.compile(r"^\s*QUESTION:\s*", re.IGNORECASE)
 
 
 class IssueChanges(NamedTuple):
-    """A field that is None stays as it is. An empty assignee is nobody."""
+    """The requested changes; None leaves a field as it is, and an empty assignee removes it."""
 
     status: str | None = None
     assignee: str | None = None
@@ -42,7 +42,7 @@ def the_issue(client: Client, name: str) -> Issue:
 
 
 def update_issue(client: Client, name: str, wish: IssueChanges) -> list[str]:
-    """Do it, and say each thing that was done."""
+    """Make the changes; return a sentence for each."""
     if all(part is None or part is False for part in wish):  # 0 is a priority
         raise BadInput("No change to make was given.", fix="See `fleet bd update --help`.")
     issue = the_issue(client, name)
@@ -82,7 +82,7 @@ def _fields(client: Client, issue: Issue, wish: IssueChanges) -> list[str]:
 
 
 def _is_runs(issue: Issue, wish: IssueChanges) -> bool:
-    """A running task is its run's; to say that it is nobody's changes nothing."""
+    """Whether the change would only unassign a task that a run works on, which changes nothing."""
     return issue.status in RUNNING and not wish.assignee
 
 
@@ -101,7 +101,7 @@ def close_issue(client: Client, name: str, why: str) -> str:
 
 
 def _block(client: Client, issue: Issue, notes: str) -> str:
-    """The agent of a run asks and parks. A person asks too, or keeps the task from starting."""
+    """Block the task: its own agent asks a parked question; a person asks one, or pauses the task."""
     own, asking = is_own(client, issue.id), QUESTION.match(notes)
     summary = QUESTION.sub("", notes).strip()
     if not own and not asking:
@@ -130,7 +130,7 @@ def _pause(client: Client, issue: Issue, why: str) -> str:
 
 
 def _append(file: Path, wanted: str, before: str) -> None:
-    """Append to the file, so that nothing is lost that a person writes at the same time."""
+    """Append to the file, so that text that a person writes at the same time is not lost."""
     if wanted == before:
         return
     file.parent.mkdir(parents=True, exist_ok=True)

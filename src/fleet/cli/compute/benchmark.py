@@ -75,7 +75,7 @@ def benchmark(
 def _wanted(
     fleet: Fleet, node: str | None, model: str | None
 ) -> tuple[list[tuple[str, Serving]], list[str]]:
-    """What to measure, and the nodes that are left out."""
+    """The models to measure on each node, and the nodes that are left out."""
     from fleet.cli.compute.nodes import named_model
     from fleet.domain.nodes.kinds import costs_money
 

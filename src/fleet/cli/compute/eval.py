@@ -184,7 +184,7 @@ def _isolation_notes(isolation: str) -> list[str]:
 
 
 def _is_bad(made: Evaluation) -> bool:
-    """A comparison has no case to pass; it is bad if a system could not be asked."""
+    """Whether to exit with status 1: a case failed or, in a comparison, a system could not be asked."""
     if made.kind == "suite":
         return made.failed
     return any(not case.seconds for row in made.rows for case in row.cases)
@@ -211,7 +211,7 @@ def _written(made: Evaluation, junit: Path | None, out: Path | None) -> list[str
 
 
 def _make_room(junit: Path | None, out: Path | None) -> None:
-    """Before anything is asked, which takes long and may cost money."""
+    """Make the folder for the results first: asking the models takes long and may cost money."""
     folders = [("--junit", junit.parent)] if junit else []
     folders += [("--out", out)] if out else []
     for option, folder in folders:

@@ -1,4 +1,4 @@
-"""What a person sees of an eval: how far it is, its result, and the list of kept ones."""
+"""How an eval looks on a terminal: its progress, its result, and the list of stored results."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def install() -> Result:
 
 
 def install_litellm(home: Path) -> str:
-    """Return its version. Say how large it is before, and how far it is meanwhile."""
+    """Install LiteLLM and return its version; say how large it is, and show the progress."""
     from fleet.app.compute.gateway import environment
     from fleet.cli.terminal.progress import ProgressLine
 
@@ -98,7 +98,7 @@ def stop(*, config: Path | None) -> Result:
 
 
 def not_stopped(services: Services) -> str:
-    """Why `stop_services` has stopped none."""
+    """Why `stop_services` stopped nothing."""
     others = ", ".join(map(str, services.others()))
     if others and services.gateway.running():
         return f"The gateway keeps running: it also serves {others}."

@@ -124,7 +124,7 @@ def _fleet(config: Path | None) -> Loaded:
 
 
 def _top(loaded: Loaded, config: Path | None, out: Path | None) -> Path:
-    """Beside the fleet.yaml that was found; here, when the file was named."""
+    """The output folder: beside the fleet.yaml that was found, or here if the file was named."""
     if out is not None:
         return out.absolute()
     if config is not None or loaded.project_file is None:

@@ -89,7 +89,7 @@ def trace(
 
 
 def _table(traces: list[dict[str, Any]], empty: str) -> Table:
-    """With a column for the project, if they are of several."""
+    """The table of traces; with a column for the project if they are of several projects."""
     from fleet.cli.compute.trace_views import COLUMNS, PROJECT, cells
 
     rows = [cells(each) for each in traces]
@@ -101,7 +101,7 @@ def _table(traces: list[dict[str, Any]], empty: str) -> Table:
 
 
 def _nothing() -> str:
-    """What to do, if the gateway is not there; else nothing is amiss."""
+    """What to say when there are no traces: how to start the gateway, if it is not running."""
     from fleet.app.compute.traces import gateway_runs
     from fleet.config.places import home
 

@@ -38,7 +38,7 @@ TERMS = ("wait", "load", "prefill", "decode")
 
 
 def trace_data(trace: Trace) -> dict[str, Any]:
-    """What `trace.list` replies, too: durations in microseconds, money in millionths of a dollar."""
+    """A trace as JSON, like the reply of `trace.list`: microseconds, and millionths of a dollar."""
     return asdict(trace_row(trace))
 
 
@@ -60,7 +60,7 @@ def cells(data: dict[str, Any]) -> list[Value]:
 
 
 def line(data: dict[str, Any], *, explain: bool, room: int | None = None) -> Cell:
-    """One that comes after others, so its columns are as wide as they are; `room`: of the terminal."""
+    """A trace as one line below earlier ones, so with fixed columns. `room`: the terminal's width."""
     *most, outcome = cells(data)
     assert isinstance(outcome, Cell)
     parts = []
@@ -77,7 +77,7 @@ def line(data: dict[str, Any], *, explain: bool, room: int | None = None) -> Cel
 
 
 def explained(data: dict[str, Any]) -> list[str]:
-    """Why that node, and what went wrong."""
+    """Why the request went to its node, and what went wrong."""
     terms = [_terms(each, chosen=each["node"] == data["node"]) for each in data["estimates"]]
     if not terms and data["node"]:
         terms = [f"{data['node']}: no estimates were recorded"]
@@ -95,12 +95,12 @@ def _terms(each: dict[str, Any], *, chosen: bool) -> str:
 
 
 def _tokens(data: dict[str, Any]) -> str:
-    """Of the prompt, of the reply, and those of the prompt that the node held already."""
+    """The tokens of the prompt, of the reply, and those of the prompt that were cached."""
     return "/".join(tokens(data[f"{what}_tokens"]) for what in ("prompt", "output", "cached"))
 
 
 def _when(at: int) -> str:
-    """The time; before today the day with it."""
+    """The local time, with the day if it is before today."""
     day, _, time = moment(at).partition(" ")
     return time if day == moment(int(datetime.now(UTC).timestamp() * SECOND))[:10] else moment(at)
 

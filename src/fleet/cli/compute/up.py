@@ -96,7 +96,7 @@ def down(
 
 
 def _supervisor_stopped(*, agents: bool, config: Path | None) -> tuple[str, dict[str, object]]:
-    """One that is inside the server goes on with it, unless its agents are to be ended."""
+    """Stop the supervisor; one inside the server keeps running, unless its agents are to be ended."""
     from fleet.cli.supervisor.run import stop
 
     try:
@@ -133,7 +133,7 @@ def _supervised(config: Path | None) -> dict[str, Any]:
 
 
 def _ask_nodes(nodes: Compute, *, installing: bool) -> dict[str, str]:
-    """Say which do not answer, and why, by name. Raise `Unavailable` before something large is loaded for nothing."""
+    """Report silent nodes; return why, by name. Before an installation, raise if all are silent."""
     from fleet.cli.compute.nodes import WITHIN
     from fleet.cli.terminal.progress import ProgressLine
 
@@ -149,7 +149,7 @@ def _ask_nodes(nodes: Compute, *, installing: bool) -> dict[str, str]:
 
 
 def _warmed(nodes: Compute, silent: Mapping[str, str]) -> list[Warmth]:
-    """Each is reported as it is done. A node that did not answer is not waited for."""
+    """Warm the models and report each as it is done; those on silent nodes count as failed."""
     from fleet.cli.terminal.progress import ProgressLine
     from fleet.domain.nodes.inventory import Warmth
 
@@ -186,7 +186,7 @@ def _line(row: Warmth) -> str:
 
 
 def _routes(fleet: Fleet, rows: list[Warmth]) -> list[dict[str, Any]]:
-    """Where the requests of each agent go first."""
+    """For each agent, the node that its requests go to first."""
     from fleet.domain.fleet import alias_of
     from fleet.domain.nodes.model_sizes import spoken_of
 

@@ -63,7 +63,7 @@ def _state(seen: SeenNode) -> Cell:
 
 
 def _models(seen: SeenNode, facts: Mapping[str, Any] | None = None) -> Value:
-    """What it has, and what of it gets no requests; or why that is not known."""
+    """A node's models, with those that are shut off; or why its models are unknown."""
     if seen.inventory is None:
         return Cell(seen.why, "dim")
     shut = {plain_name(name): f" ({why})" for name, why in shut_off(facts)}
@@ -78,7 +78,7 @@ def _latency(seen: SeenNode) -> str | None:
 def advice(
     fleet: Fleet, seen: Sequence[SeenNode], unsaid: Collection[str], *, wrote: bool = False
 ) -> list[str]:
-    """What the settings say that the nodes do not bear out."""
+    """Notes on settings that do not agree with what the nodes report."""
     kinds = {each.node: each.inventory.kind for each in seen if each.inventory is not None}
     rows = [
         f"{node} answers like {kind}, but fleet.yaml does not give its kind: `fleet discover --write` writes it."
@@ -99,7 +99,7 @@ def advice(
 def status_data(
     fleet: Fleet, seen: Sequence[SeenNode], relay: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """What `node.list` replies, too."""
+    """The nodes as JSON, like the reply of `node.list`."""
     rows = nodes_of(fleet, seen, relay)
     return {name: getattr(rows, name) for name in ("fleet", "nodes", "routes", "relay")}
 
@@ -135,7 +135,7 @@ def status_view(fleet: Fleet, seen: Sequence[SeenNode], relay: dict[str, Any] | 
 
 
 def _breaker(facts: Mapping[str, Any]) -> Cell:
-    """Or why a node that is well gets no requests for a while: it asked for that."""
+    """Why the relay sends the node no requests: it is shut off, or it asked for a pause."""
     breaker, rests = str(facts.get("breaker") or ""), facts.get("resting") or 0
     if breaker == "closed" and rests >= 1:
         return Cell(f"resting for {rests:.0f} s: {facts.get('why')}", "yellow")
@@ -143,7 +143,7 @@ def _breaker(facts: Mapping[str, Any]) -> Cell:
 
 
 def _busy(row: NodeRow) -> str | None:
-    """Requests at work, of the slots there are; the relay knows its own, some nodes theirs."""
+    """The requests at work and the slots, as `2/4`, as far as the node or the relay reports them."""
     if row.busy is None:
         return None
     more = f" +{row.waiting}" if row.waiting else ""

@@ -107,7 +107,7 @@ class ComputeStage:
             return Played(self._nodes.heard(), branch, time.monotonic() - began)
 
     def _by_claude(self) -> str:
-        """One task of the queue; the branch that it left."""
+        """Run one task of the queue; return the branch that it left."""
         from fleet.app import App
         from fleet.client import LocalClient
         from fleet.operations.tasks.show import ShowTask
@@ -174,7 +174,7 @@ def _ask(port: int, key: str, agent: str, prompt: str) -> None:
 
 
 def free_ports() -> int:
-    """The first of two that nobody listens on, for the gateway and the relay."""
+    """The first of two free ports in a row, for the gateway and the relay."""
     while True:
         with socket.socket() as one, socket.socket() as other:
             one.bind(("127.0.0.1", 0))
@@ -191,7 +191,7 @@ def _route(heard: NodeRequest) -> str:
 
 
 def _check(shop: Shop, played: Played) -> None:
-    """By the nodes' own logs: every agent reached its node, and no other."""
+    """Check in the nodes' own logs that every agent reached its node, and no other."""
     for role in ROLES:
         reached = {heard for heard in played.heard if heard.agent == role.agent}
         if reached != {(role.agent, role.node, role.model)}:

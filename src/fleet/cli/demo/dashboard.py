@@ -137,7 +137,7 @@ class _StandInGateway(BaseHTTPRequestHandler):
 
 
 def demo_ui(*, keep: bool, browse: bool) -> Result:
-    """Until Ctrl-C. Nothing of it is left, unless it is kept."""
+    """Run the demo until Ctrl-C; then remove everything, unless it is to be kept."""
     scratch = Scratch.make()
     try:
         with ExitStack() as stack:
@@ -149,7 +149,7 @@ def demo_ui(*, keep: bool, browse: bool) -> Result:
 
 
 def _set_up(scratch: Scratch, stack: ExitStack) -> str:
-    """The link that opens the page, once everything is at work."""
+    """Start everything; return the link that opens the page."""
     from fleet.cli.terminal.render import say
     from fleet.operations.team.sessions import CreateCode
 
@@ -263,7 +263,7 @@ def _add(scratch: Scratch) -> None:
 
 
 def _history(client: LocalClient) -> None:
-    """What the month before cost."""
+    """Write usage records for the last month, so that the reports show something."""
     from fleet.domain.entry import Entry, EntryKind
     from fleet.domain.spending.usage import (
         HOUR,
@@ -356,7 +356,7 @@ def _race(scratch: Scratch, client: LocalClient) -> None:
 
 
 def _greet(url: str, token: str) -> None:
-    """As who has this token, with the role that it gives."""
+    """Make the owner of this token known to the server, with the token's role."""
     server = http.client.HTTPConnection(url.partition("//")[2], timeout=10)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     server.request("POST", "/v1/member/seen", "{}", headers)
@@ -430,7 +430,7 @@ def farewell(scratch: Scratch, *, keep: bool) -> Iterator[str]:
 
 
 def _hold(scratch: Scratch, link: str, *, browse: bool, keep: bool) -> Result:
-    """Say where it is, and wait for Ctrl-C."""
+    """Print the address, and wait for Ctrl-C."""
     from fleet.cli.server.ui import open_browser
     from fleet.cli.terminal.render import say
 

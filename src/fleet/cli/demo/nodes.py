@@ -31,7 +31,7 @@ class DemoRole(NamedTuple):
 
 
 def _lead(request: Asked) -> Reply:
-    """One agent after the other."""
+    """The leading agent's reply: it calls the other agents, one after the other."""
     done = len(request.results)
     if done == len(ROLES):
         return say("The bill is planned, built and reviewed.")
@@ -84,7 +84,7 @@ class NodeRequest(NamedTuple):
 
 
 class StandIns:
-    """They serve on loopback, and keep all that they were asked."""
+    """The stand-in nodes: they serve on loopback and log all requests."""
 
     def __init__(self) -> None:
         self._servers = {role.node: ModelServer(_reply, model=role.model) for role in ROLES}

@@ -142,7 +142,7 @@ class QueueStage:
         self.tell("")
 
     def watch(self) -> None:
-        """Until all is done; what is asked meanwhile is answered."""
+        """Watch until all tasks are done, and answer the questions that they ask."""
         until = time.monotonic() + DEMO_SECONDS
         while True:
             tasks = self.rows()
@@ -173,7 +173,7 @@ class QueueStage:
                 self.tell(line)
 
     def _in_words(self, event: Event) -> str:
-        """What a person should know at once; the table shows the rest."""
+        """Print the events that a person should see at once; the table shows the rest."""
         from fleet.cli.supervisor.sentences import sentence_of
 
         if event.type == Kind.MESSAGE_ASKED:

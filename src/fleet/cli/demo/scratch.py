@@ -205,7 +205,7 @@ FLEET = [sys.executable, "-P", "-m", "fleet"]
 
 
 def stop(client: LocalClient, supervisor: subprocess.Popen[bytes]) -> None:
-    """Leave no process: neither the supervisor nor a run that an error left going."""
+    """End the supervisor and any run that an error left behind."""
     patient = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         supervisor.terminate()
@@ -224,7 +224,7 @@ def stop(client: LocalClient, supervisor: subprocess.Popen[bytes]) -> None:
 
 
 def own_name() -> str:
-    """What to type to get this program: `fleet` where the shell would find it."""
+    """The command that runs this program: `fleet`, if it is on the PATH."""
     beside = Path(sys.executable).parent / "fleet"
     path = shutil.which("fleet")
     if path and beside.exists() and Path(path).resolve() == beside.resolve():
@@ -236,5 +236,5 @@ def own_name() -> str:
 
 
 def is_installed() -> bool:
-    """Whether this program is more than a checkout that `make demo` runs."""
+    """Whether Fleet is installed, rather than run by `make demo` from a checkout."""
     return (Path(sys.executable).parent / "fleet").exists()

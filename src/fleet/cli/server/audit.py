@@ -62,7 +62,7 @@ def audit(
 
 
 def _on(client: Client, request: ListAudit) -> Iterator[AuditRecord]:
-    """The newest ones, oldest first; then each that comes."""
+    """Yield the newest records, oldest first; then each new one."""
     from dataclasses import replace
 
     records = client.call(request)[::-1]

@@ -68,7 +68,7 @@ class McpBridge:
             self._write(reply.encode())
 
     def _reply(self, line: bytes, request: Any) -> str:
-        """The token that we made may be over, and the server elsewhere or gone: all is found anew."""
+        """Send a line to the server; if that fails, look for the server again, with a new token."""
         from fleet.domain.errors import FleetError
 
         try:
@@ -86,7 +86,7 @@ class McpBridge:
         return self._reply_here(request)
 
     def _reply_here(self, request: Any) -> str:
-        """One after the other, in one thread: the store is that thread's."""
+        """Answer without a server, in the one thread to which the store belongs."""
         from concurrent.futures import ThreadPoolExecutor
 
         if not isinstance(request, dict):
@@ -139,7 +139,7 @@ def find() -> Remote:
 
 
 def is_named() -> bool:
-    """Whether it is to be one server and no other."""
+    """Whether FLEET_URL names the server, so that no other may be used."""
     from fleet.app.server_address import named_url
 
     return bool(named_url(os.environ) or os.environ.get("FLEET_TOKEN"))

@@ -77,7 +77,7 @@ def serve(
 
 
 def _serve(app: App, host: str, port: int, names: tuple[str, ...], most: int | None) -> int:
-    """`most`: runs at once, 0 for as many as the settings say; None: no supervisor."""
+    """Run the server. `most`: runs at once; 0: as the settings say; None: without a supervisor."""
     from fleet.app.supervise import Options, SupervisorThread, on_signals
     from fleet.cli.supervisor.report import TerminalReport
     from fleet.server.run import RunningServer
@@ -129,7 +129,7 @@ def _status(app: App) -> Result:
 
 
 def server_facts(home: Path) -> dict[str, Any]:
-    """Also of one that runs in a terminal, or as a service of the system."""
+    """What is known of the running server, even if it runs in a terminal or as a system service."""
     from fleet.app.server_process import service_of, serving_at, serving_pid
 
     service = service_of(home)

@@ -148,7 +148,7 @@ def validate(*, online: bool, config: Path | None) -> Result:
 
 
 def _node_warnings(config: Path | None) -> list[str]:
-    """What the nodes say that the files do not."""
+    """Warnings about settings that do not agree with what the nodes report."""
     from fleet.cli.compute.nodes import WITHIN
     from fleet.cli.compute.views import advice
     from fleet.client import connect_here
@@ -399,7 +399,7 @@ def _trust_result(loaded: Loaded, file: Path, *, trusted: bool) -> Result:
 
 
 def _only_people(what: str) -> None:
-    """What decides over runs is not for a run to decide."""
+    """Raise when a run calls this: agents may not change the settings that bind them."""
     if os.environ.get("FLEET_RUN_ID"):
         raise Forbidden(f"An agent may not {what}.", fix="Ask a person.")
 

@@ -55,7 +55,7 @@ def status(*, watch: bool, timeout: float, everywhere: bool, config: Path | None
 
 
 class StatusSubject(NamedTuple):
-    """What the page is about. Empty `project`: every one. `broken`: what is wrong with its settings."""
+    """What the page is about. `project`: empty for all. `broken`: the error in its settings, if any."""
 
     client: Client
     project: str
@@ -73,7 +73,7 @@ def _subject(config: Path | None, *, everywhere: bool) -> StatusSubject:
 
 
 def _without_settings(error: BadConfig) -> StatusSubject | None:
-    """This project with the settings of the home alone; None if those are what is wrong."""
+    """The project with only the home's settings; None if the error is in those."""
     from fleet.client import here
     from fleet.config import home
     from fleet.config.places import find_project
@@ -170,7 +170,7 @@ def facts(client: Client, project: str = "") -> dict[str, Any]:
 
 
 def _gateway(local: LocalClient) -> list[dict[str, Any]]:
-    """LiteLLM and the relay, by what their starter wrote down: nobody is asked."""
+    """LiteLLM and the relay, as recorded when they were started; neither is asked."""
     fleet = local.loaded.fleet
     if not fleet.nodes:
         return []

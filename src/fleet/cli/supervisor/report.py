@@ -35,7 +35,7 @@ class TerminalReport:
         self._line = MovingLine(self.now)
 
     def now(self) -> str:
-        """What goes on, for the line that moves."""
+        """A summary of what is running, for the moving line."""
         return ""
 
     def began(self, store: Store) -> None:
@@ -64,7 +64,7 @@ class TerminalReport:
 
 
 class RunReport(TerminalReport):
-    """Also says on a terminal what goes on now, and at the end what became of it all."""
+    """On a terminal, also shows a moving line and, at the end, a summary of the tasks."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -171,7 +171,7 @@ def status(before: Path | None, *, config: Path | None) -> Result:
 
 
 def _client(config: Path | None) -> LocalClient:
-    """Also while the settings are broken: one must be able to look, and to stop it."""
+    """A client, even while the settings are broken: status and stop must work then, too."""
     from fleet.client import connect_here as connect_silently
 
     try:
@@ -227,7 +227,7 @@ def _check_coder(app: App, name: str) -> None:
 
 
 def _started(options: Options) -> Result:
-    """Start it apart from us; what is wrong with the settings is said here."""
+    """Start the supervisor in the background; errors in the settings are reported here."""
     from fleet.cli.terminal.progress import ProgressLine
 
     app = _app(options, listening=False)
@@ -296,7 +296,7 @@ def _stopped(client: LocalClient) -> int:
 
 
 def _not_inside(app: App, pid: int) -> None:
-    """What was said to a supervisor must not end a server, and all who use it, with it."""
+    """Raise `Refused` when the supervisor runs inside the server, which would be stopped with it."""
     from fleet.app.server_process import service_of, serving_pid
 
     if pid != serving_pid(app.home.path):
@@ -313,7 +313,7 @@ def _not_inside(app: App, pid: int) -> None:
 
 
 def _adopted(client: LocalClient, runs: list[str]) -> int:
-    """How many of them the new supervisor holds, once it has had the time to take them all up."""
+    """How many of these runs the new supervisor has taken over, after waiting a while for it."""
     store, host = client.app.store, client.app.home.host_id()
     until = time.monotonic() + ADOPTING
     while True:

@@ -108,7 +108,7 @@ class Sentence(NamedTuple):
 
 
 def sentence_of(event: Event, store: Store) -> Sentence | None:
-    """None: a person need not know."""
+    """The sentence for an event; None when no person needs to see it."""
     if event.type in SILENT or event.type.partition(".")[0] in OF_TEAMS:
         return None
     try:
@@ -229,7 +229,7 @@ def _with_figures(task: Task, run: Run) -> str:
 
 
 def after_done(run: Run, task: Task) -> str:
-    """What to type to see the work, and to land it."""
+    """The commands that show the work and land it."""
     branch = run.workspace.branch if run.workspace else ""
     if task.uncommitted:
         return f"fleet diff {task.id}, fleet worktree commit {task.id} -m MESSAGE"
@@ -241,7 +241,7 @@ def after_done(run: Run, task: Task) -> str:
 
 
 def changed_nothing(run: Run) -> bool:
-    """Whether it ended on a branch of its own just as it began."""
+    """Whether the run had its own branch and left it as it was."""
     checkpoint = run.outcome.checkpoint if run.outcome else None
     branch = run.workspace.branch if run.workspace else ""
     return bool(branch and checkpoint) and not has_work(checkpoint, run)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def or_none(read: Callable[[LocalClient], T], client: LocalClient) -> T | None:
-    """What the store says; None while it, or the settings that name it, cannot be read."""
+    """The result of `read`; None while the store, or the settings that name it, cannot be read."""
     from fleet.domain.errors import FleetError
 
     try:

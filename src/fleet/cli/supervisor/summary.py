@@ -125,7 +125,7 @@ class SupervisorSummary:
 
 
 def _ended(task: Task, store: Store) -> SummaryRow | None:
-    """None: its landing is held, and listed as that."""
+    """The line for an ended task; None if its landing is held, which has its own line."""
     if task.state is TaskState.FAILED:
         about = f"{task.title}: {task.tally.why}"
         return SummaryRow(task.id, "failed", about, after_failure(task.id))
@@ -155,7 +155,7 @@ def _done(task: Task, store: Store) -> SummaryRow | None:
 
 
 def _kept_from_landing(store: Store) -> Iterable[SummaryRow]:
-    """What does not land before a person says so, as the inbox lists it."""
+    """The landings that are held until a person acts, as the inbox lists them."""
     landings = store.landings(LandingQuery(open_only=True, limit=MAX_COUNTED))
     waiting = [landing for landing in landings if landing.state is LandingState.HELD]
     tasks = store.tasks_by_id([landing.task for landing in waiting])
@@ -171,7 +171,7 @@ def _asking(store: Store) -> list[SummaryRow]:
 
 
 def _waiting(task: Task, store: Store) -> SummaryRow | None:
-    """None: its question, or its children, are listed."""
+    """The line for a waiting task; None if its question or its children have their own lines."""
     needs = store.tasks_by_id(task.after)
     reasons = waits(task, list(needs.values()), store.messages(task.id), now=store.now())
     if any(reason.code in {"asking", "children"} for reason in reasons):

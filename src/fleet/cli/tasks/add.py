@@ -81,7 +81,7 @@ def directory(named: str | None) -> Path:
 
 
 def settings_dir(named: str | None) -> Path | None:
-    """Whose settings count: the named directory's, if this machine has it, else this one's."""
+    """The directory whose settings count: the named one if it exists here, else the current one."""
     path = _path(named) if named else None
     return path.resolve() if path is not None and _is_dir(path) else None
 
@@ -123,7 +123,7 @@ def _path(typed: str) -> Path:
 
 
 def _spec(given: Mapping[str, object], where: TaskPlace) -> Spec:
-    """An option with the name of a field of `Spec` is that field."""
+    """The spec from the options; an option sets the field of `Spec` that has its name."""
     same: dict[str, Any] = {name: given[name] for name in Spec.__match_args__ if name in given}
     limits = Limits(
         attempts=int(str(given["attempts"] or 0)),
@@ -183,7 +183,7 @@ def _prompt(given: Mapping[str, object]) -> str:
 
 
 def read_text(name: str, what: str) -> str:
-    """From the file of this name; `-` is standard input."""
+    """Read the text of this file; `-` is standard input."""
     where = "standard input" if name == "-" else name
     try:
         if name == "-":

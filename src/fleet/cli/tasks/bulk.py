@@ -64,7 +64,7 @@ def named(
 
 
 def with_status(client: Client, status: str) -> list[str]:
-    """The tasks of this project that have it, oldest first."""
+    """The tasks of this project with this status, oldest first."""
     rows = client.call(ListTasks(_project(client), statuses=(status,), limit=MAX_ROWS))
     return [row.id for row in reversed(rows)]
 
@@ -92,7 +92,7 @@ def _none_of(name: str, like: Sequence[AgentRow], statuses: Collection[str]) -> 
 
 
 def confirm(names: Sequence[str], tasks: Sequence[str], verb: str, *, force: bool) -> None:
-    """What a pattern means is listed before anything is done to several tasks."""
+    """List the tasks that a pattern matches, and ask before changing several of them."""
     if force or len(tasks) == 1 or not any(map(is_pattern, names)) or not sys.stdin.isatty():
         return
     question = f"{verb} {len(tasks)} tasks: {some(tasks)}?"
@@ -101,7 +101,7 @@ def confirm(names: Sequence[str], tasks: Sequence[str], verb: str, *, force: boo
 
 
 def some(names: Sequence[str]) -> str:
-    """All of a few; of many the first ones and how many more there are."""
+    """The names, or the first of many and how many more there are."""
     more = len(names) - MOST_NAMED
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_NAMED])} and {more} more"
 
@@ -113,7 +113,7 @@ def change(
     words: Callable[[TaskRow], str],
     notes: Callable[[Sequence[TaskRow]], tuple[str, ...]] = lambda _: (),
 ) -> Result:
-    """Do it to each; one that is refused keeps none of the others from it. Of one alone it raises.
+    """Change each task; if one of several is refused, go on with the others; a single one raises.
 
     `words`: what became of a task. `notes`: what to say about all that were changed.
     """

@@ -87,7 +87,7 @@ def _by_git(client: LocalClient, request: DiffTask, how: str) -> Result:
 
 
 def become(argv: list[str]) -> NoReturn:
-    """Replace this process by git, which starts the person's pager."""
+    """Replace this process with git, which starts the person's pager."""
     sys.stdout.flush()
     os.execvp(argv[0], argv)  # noqa: S606  # argv is a list; there is no shell
 
@@ -118,7 +118,7 @@ def _notes(done: TaskDiff) -> tuple[str, ...]:
 
 
 def unified(file: FileDiff) -> str:
-    """As git would write it, without what a reply does not have."""
+    """The changes as git's unified diff, without the header lines that the reply does not have."""
     old, new = file.old_path or file.path, file.path
     lines = [f"diff --git a/{old} b/{new}"]
     if file.old_path:

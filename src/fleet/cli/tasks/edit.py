@@ -111,7 +111,7 @@ def _notes(client: Client, before: TaskDetail, wish: EditTask) -> tuple[str, ...
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said, under the names of the request's fields."""
+    """The given options, by the request's field names."""
     from fleet.cli.tasks.add import budget_of, read_text
     from fleet.operations.tasks.edit import FIELDS
 
@@ -148,7 +148,7 @@ def _by_text(client: Client, before: TaskDetail, file: str | None) -> Result:
 
 @contextmanager
 def _edited(task: str, text: str) -> Iterator[str]:
-    """What the person's editor made of the text. It stays in a file if it is refused."""
+    """The changes made in the person's editor; if they are refused, the text is kept in a file."""
     from fleet.cli.terminal.editor import chosen_editor, edit_file
 
     if not chosen_editor() and not sys.stdin.isatty():

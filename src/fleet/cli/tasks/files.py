@@ -108,7 +108,7 @@ def task(
 
 
 def _goes_on(client: Client, detail: TaskDetail, *, live: bool) -> bool:
-    """Whether more may come: from the run, if that is what is followed, else about the task."""
+    """Whether the file may still grow: while the run, or else the task, has not ended."""
     from fleet.operations.tasks.show import ShowTask
 
     if live:
@@ -186,7 +186,7 @@ def _record(line: str) -> str:
 
 
 def _newest(logs: Path) -> Path | None:
-    """By the day in its name."""
+    """The newest log, by the day in its name."""
     return max(logs.glob("fleet-????-??-??.jsonl"), default=None)
 
 

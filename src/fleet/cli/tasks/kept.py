@@ -138,7 +138,7 @@ def _what(one: KeptWork) -> str:
 
 
 def _forget_old(config: Path | None, done: Tidied) -> tuple[Tidied, list[str]]:
-    """What the settings `retention.*` say is old."""
+    """Delete what is old by the settings `retention.*`."""
     from dataclasses import replace
 
     client = connect_here(config=config)

@@ -1,4 +1,4 @@
-"""What runs say: logs."""
+"""`fleet logs`: show the output of runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _set_up(client: Client, task: str, most: int) -> list[str]:
 
 
 def _set_up_now(client: Client, task: str) -> list[str]:
-    """What the set-up is at, while it has printed nothing: it may wait for another worktree's."""
+    """The set-up command that runs now, while it has printed nothing; another set-up may block it."""
     from fleet.cli.tasks.views import task_status
     from fleet.operations.tasks.show import ShowTask
 
@@ -115,7 +115,7 @@ def _to_the_end(
 
 
 def _and_on(client: Client, spoken: Spoken, read: Reader) -> Iterator[dict[str, Any]]:
-    """What comes, until the run has ended and all of it was read."""
+    """Yield new lines until the run has ended and all of them were read."""
     from fleet.operations.tasks.transcript import ReadTranscript
 
     while spoken.live or spoken.lines:

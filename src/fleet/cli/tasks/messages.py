@@ -109,7 +109,7 @@ def unsend(message: str, config: Path | None) -> Result:
 def tell(
     client: Client, name: str, text: tuple[str, ...], file: str | None, *, wait: float
 ) -> Result:
-    """Send it, wait a while until it was heard, and say which of the three it came to."""
+    """Send a message, wait a while, and report whether it was heard, is queued or was refused."""
     from fleet.cli.tasks.add import read_text
     from fleet.operations.messages.ask_answer_send import ReadMessage, SendWords
 
@@ -128,7 +128,7 @@ def tell(
 
 
 def _asks(client: Client, task: str) -> str:
-    """What its agent asks leave for, and how that is answered."""
+    """What the agent asks permission for, and the commands that answer."""
     from fleet.cli.agents.calls import answers
     from fleet.operations.tasks.observe import LookAtAgents
 

@@ -126,7 +126,7 @@ def _planned(options: Given, where_of: Callable[[str | None, bool], TaskPlace]) 
 
 
 def check_starts(client: LocalClient, tasks: Sequence[PlannedTask]) -> None:
-    """Check that each can have its workspace, before any is queued; raise what is wrong."""
+    """Raise unless each task can have its workspace, before any is queued."""
     names = {task.name for task in tasks}
     checked = set()
     for n, task in enumerate(tasks):
@@ -300,7 +300,7 @@ def _exported(node: TaskNode, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """A list of one text is written as that text."""
+    """The value for YAML; a list with one text is written as that text."""
     if isinstance(value, tuple):
         return value[0] if len(value) == 1 else list(value)
     return value

@@ -22,9 +22,9 @@ ENDED = ("done", "failed", "cancelled", "review")
 
 
 def reopen_task(client: Client, name: str, *, unassign: bool = True) -> list[str]:
-    """Do it, and return a sentence for each thing that was done.
+    """Let the task go on; return a sentence for each thing that was done.
 
-    `unassign`: a task that a member does by hand is let go of.
+    `unassign`: also release a task that a member does by hand.
     """
     detail, lines = client.call(ShowTask(name)), []
     answered = _answer(client, detail)

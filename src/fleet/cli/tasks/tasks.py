@@ -288,7 +288,7 @@ def tasks(
 
 
 def cut(listed: Sequence[object], most: int) -> tuple[str, ...]:
-    """What to say where more was found than is listed."""
+    """The note that the list was cut off, if it was."""
     wider = min(most * 10, MAX_ROWS)
     more = f"There are more than these {most}: `fleet tasks -n {wider}` lists more."
     return (more,) if len(listed) > most else ()
@@ -305,7 +305,7 @@ def _notes(client: Client, request: ListTasks, rows: Sequence[TaskRow]) -> tuple
 
 
 def _nothing(client: Client, request: ListTasks) -> str:
-    """What to say when there is no such task: whether there are others, and where."""
+    """The text for an empty list: whether there are tasks in other projects or states."""
     narrowed = _is_narrowed(request)
     if not narrowed and not client.call(replace(request, all=True, limit=1)):
         words = NONE
@@ -317,7 +317,7 @@ def _nothing(client: Client, request: ListTasks) -> str:
 
 
 def _unsettled(client: Client, rows: Sequence[TaskRow], project: str) -> tuple[str, ...]:
-    """What has ended and still needs a person, and what to type."""
+    """Notes on ended tasks that still need a person, with the commands to type."""
     failed = sum(row.status == "failed" for row in rows)
     again = f"{failed} failed: `fleet retry TASK` tries again, `fleet cancel TASK` drops it."
     return (

@@ -40,9 +40,9 @@ def status(name: str) -> Cell:
 
 
 def task_status(task: TaskRow, now: int, *, whole: bool = False) -> Cell:
-    """Its status; while its workspace is set up, since when, and if `whole` by which command.
+    """The status of a task, with details: the landed commit, uncommitted files, or a running set-up.
 
-    Of work that landed, with the commit; of work that its agent did not commit, just that.
+    `whole`: name the set-up command, too.
     """
     run = task.run
     if task.status == "landed":
@@ -101,7 +101,7 @@ def _branch(task: TaskRow, _now: int) -> Value:
 
 
 def _chosen(task: TaskRow, what: str) -> Value:
-    """Bold: the task asked for it. Dim: it comes from the settings."""
+    """A cell that is bold if the task names the value, and dim if it comes from the settings."""
     value = str(getattr(task, what))
     if not value:
         return None
@@ -180,7 +180,7 @@ def detail_view(detail: TaskDetail, now: int) -> View:
 
 
 def _cut(prompt: str, task: str) -> str:
-    """Its beginning, when it would push everything else off the screen."""
+    """The beginning of a long text, so that it does not push everything else off the screen."""
     if len(prompt) <= LONGEST_PROMPT:
         return prompt
     more = len(prompt) - LONGEST_PROMPT
@@ -236,13 +236,13 @@ def _route(task: TaskRow) -> str:
 
 
 def _worktree(detail: TaskDetail) -> str:
-    """While it is on this machine."""
+    """The worktree's directory, if it is on this machine."""
     paths = [run.path for run in detail.runs if run.branch]
     return paths[-1] if paths and Path(paths[-1]).is_dir() else ""
 
 
 def _next(detail: TaskDetail) -> str:
-    """What to type for work that is done and has not landed."""
+    """The command for work that is done and has not landed."""
     task = detail.task
     run = task.run
     if task.status != "done" or not run or not run.branch:
@@ -255,7 +255,7 @@ def _next(detail: TaskDetail) -> str:
 
 
 def _location(detail: TaskDetail) -> str:
-    """Where it is being done now."""
+    """The live run of the task, its host, and the node that serves its model."""
     run = next((r for r in detail.runs if not r.ending), None)
     if run is None:
         return ""
@@ -284,7 +284,7 @@ def _with_origin(task: TaskRow, what: str) -> str:
 
 
 def _why(detail: TaskDetail) -> str:
-    """Nobody asks that of a task which is done or was cancelled."""
+    """Why the task is not running; nothing for a task that is done or cancelled."""
     if detail.task.state == "cancelled" or (
         detail.task.state == "done" and not detail.task.landing
     ):
@@ -293,7 +293,7 @@ def _why(detail: TaskDetail) -> str:
 
 
 def with_fix(why: str, fix: str) -> str:
-    """The reason and what to type, which some reasons end with themselves."""
+    """The reason with the command to type, unless the reason already ends with it."""
     return f"{why.removesuffix(fix).rstrip(': ')}  → {fix}" if fix else why
 
 
@@ -347,11 +347,11 @@ def _messages(messages: Sequence[MessageRow], now: int) -> View:
 
 
 def _spot(message: MessageRow) -> str:
-    """Of a remark: the file and the line that it is about."""
+    """The file and line that a remark is about."""
     line = f":{message.line}" if message.line else ""
     return f"{message.path}{line}: " if message.path else ""
 
 
 def choices(message: MessageRow) -> str:
-    """The likely answers, each with the number it can be chosen by."""
+    """The options of a question, numbered."""
     return "  ".join(f"{n}) {option}" for n, option in enumerate(message.options, 1))

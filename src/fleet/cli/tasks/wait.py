@@ -75,7 +75,7 @@ def wait(
 
 
 def _note_supervisor(client: Client, waited: Sequence[Waited]) -> None:
-    """Say it when what it waits for cannot begin: nobody starts tasks."""
+    """Print a note when no supervisor runs, so that the tasks cannot start."""
     begins = any(one.status in {"ready", "waiting", "postponed"} for one in waited)
     for note in unsupervised(client) if begins and not wants_json() else ():
         say(note, "yellow")
@@ -99,7 +99,7 @@ def _until(client: Client, names: list[str], *, first: bool, timeout: float | No
 
 
 def _announce(waited: Sequence[Waited], announced: dict[str, Waited]) -> None:
-    """Say what newly needs a person while others go on. `announced`: what was said."""
+    """Print tasks that newly need a person while others go on. `announced`: those printed before."""
     for one in waited:
         if one.outcome == NEEDS_YOU and announced.get(one.task) != one and not wants_json():
             say(_line(one), "yellow")

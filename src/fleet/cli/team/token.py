@@ -62,7 +62,7 @@ def create(*, name: str, role: str, team: str, days: float, config: Path | None)
 
 
 def _exports(row: TokenRow, url: str) -> str:
-    """For a shell: the lines that tell more are comments there."""
+    """Lines for a shell to evaluate; the explanations are comments."""
     from fleet.cli.terminal.human import moment
 
     where = "all teams" if row.role == "coordinator" else f"team {row.team}"
@@ -96,7 +96,7 @@ def enrol(
 
 
 def _reach(role: str) -> tuple[str, ...]:
-    """A team in a coordinator's token does not confine it."""
+    """What to show beside a token's team: a coordinator's token is not limited to that team."""
     return (EVERYWHERE,) if role == "coordinator" else ()
 
 

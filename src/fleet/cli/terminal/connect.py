@@ -46,7 +46,7 @@ def _say_notices(client: Client) -> None:
 
 
 def say_warnings(texts: Iterable[str]) -> None:
-    """Inside a run nobody reads them, so none are given."""
+    """Print warnings about the settings once; not inside a run, where no person reads them."""
     if "FLEET_RUN_ID" in os.environ:
         return
     for text in texts:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def chosen_editor() -> str:
-    """Empty when the person has chosen none."""
+    """The command of the person's editor; empty when none is set."""
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
 
 
@@ -30,7 +30,7 @@ def edit_file(file: Path) -> None:
 
 
 def run_editor(editor: str, path: Path, *, fix: str = "Set EDITOR.") -> int:
-    """The status that it ended with."""
+    """Run the editor and return its exit status."""
     try:
         return subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
     except FileNotFoundError:

@@ -114,7 +114,7 @@ class FleetGroup(_Framed, click.Group):
         return (args[0] if command else None), command, args[1:]
 
     def hint(self, known: Sequence[str]) -> str:
-        """What to type instead of a command that there is not."""
+        """The suggestion for a command that does not exist."""
         return f"It has: {', '.join(known)}."
 
 

@@ -31,5 +31,5 @@ def fact_line(at: int, about: str, kind: str, text: str) -> str:
 
 
 def words_of(data: Mapping[str, Any]) -> str:
-    """Of an event, on one line."""
+    """The text of an event on one line."""
     return " ".join(" ".join(str(value) for value in data.values() if value).split())

@@ -63,7 +63,7 @@ def end_line(stream: TextIO) -> None:
 
 
 def _let_go(stream: TextIO) -> None:
-    """What is left in its buffer goes nowhere: else the interpreter fails to write it at its end."""
+    """Discard the stream's buffer: else the interpreter fails when it flushes it at exit."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

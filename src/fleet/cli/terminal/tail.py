@@ -88,7 +88,7 @@ def _opened(path: Path | None, count: int | None) -> BinaryIO | None:
 
 
 def _is_another(file: BinaryIO, path: Path | None) -> bool:
-    """Whether the name now stands for another file: a new day, or the old one was full."""
+    """Whether the name now means another file: a new day's, or a new one because the old was full."""
     if path is None or not path.exists():
         return False
     return path.stat().st_ino != os.fstat(file.fileno()).st_ino

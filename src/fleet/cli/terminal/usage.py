@@ -95,7 +95,7 @@ def _see(ctx: click.Context | None, name: str = "", *, before_command: bool = Fa
 
 
 def _takes(ctx: click.Context | None) -> str:
-    """What to do about words that are too many."""
+    """The hint for too many arguments."""
     params = ctx.command.params if ctx is not None else []
     arguments = [p.make_metavar(ctx) for p in params if isinstance(p, click.Argument) and ctx]
     if ctx is None or _takes_text(ctx):

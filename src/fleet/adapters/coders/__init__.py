@@ -11,9 +11,9 @@ from fleet.domain.data import NamedTuple
 
 
 class BuiltIn(NamedTuple):
-    """What Fleet has for a coder. `part` loads what a path (`module:name`) leads to, when it is needed.
+    """What Fleet has for a coder. Each path (`module:name`) is loaded by `part` when it is needed.
 
-    An empty path: the coder has no such thing.
+    An empty path: the coder has no such part.
     """
 
     coder: str  # the class that drives it
@@ -112,7 +112,7 @@ def having(what: str) -> tuple[str, ...]:
 
 
 def part(path: str) -> Any:
-    """What a row's path leads to."""
+    """Load the object that a row's path names."""
     from importlib import import_module  # noqa: PLC0415  # start-up time
 
     module, _, name = path.partition(":")

@@ -43,7 +43,7 @@ class Bubblewrap(Isolation):
         return tuple(words)
 
     def _base(self) -> list[str]:
-        """What it has of the machine, before something is taken away."""
+        """The words that give the agent the machine's files, before others hide some of them."""
         return [
             *("--unshare-user", "--cap-drop", "ALL", "--die-with-parent"),
             "--dev-bind",
@@ -83,7 +83,7 @@ def git_folder(worktree: Path) -> Path | None:
 
 
 def _common(own: Path) -> Path:
-    """Not by its file `commondir`, which another worktree's agent may have written."""
+    """The shared git directory, by its path: another agent may have changed the file `commondir`."""
     return own.parent.parent if own.parent.name == "worktrees" else own
 
 
@@ -145,6 +145,6 @@ def _included(common: Path) -> list[Path]:
 
 
 def binds(paths: Sequence[tuple[Path, bool]]) -> Iterator[str]:
-    """The words for each of them; True: it can be changed."""
+    """The words that mount each path. True: it is writable."""
     for path, writable in paths:
         yield from ("--bind" if writable else "--ro-bind", str(path), str(path))

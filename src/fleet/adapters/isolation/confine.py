@@ -75,7 +75,7 @@ def _give_up_privileges() -> None:
 
 
 def beside(hidden: Iterable[str]) -> Iterator[str]:
-    """What is neither hidden, nor above, nor below one that is. A link leads to its target's rule."""
+    """Paths that are neither hidden nor above or below a hidden one, and no links."""
     hidden = {os.path.realpath(path) for path in hidden}
     hidden = {path for path in hidden if hidden.isdisjoint(_parents(path))}
     above = {parent for path in hidden for parent in _parents(path)}

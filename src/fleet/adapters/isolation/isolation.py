@@ -103,22 +103,22 @@ class Isolation(ABC):
         yield from (path.resolve() for path in paths if path.exists())
 
     def readable(self, secrets: Sequence[Path]) -> list[Path]:
-        """The ones of these files that a program under this isolation can read."""
+        """Those of these files that a program under this isolation can read."""
         return self._possible(READ, secrets)
 
     def sockets(self) -> list[Path]:
-        """The ones of these sockets through which a program under this isolation can run commands outside."""
+        """Those of these sockets through which a program under this isolation can run commands outside."""
         paths = [q for p in self._controls() for q in ([p] if p.is_socket() else p.rglob("*"))]
         return self._possible(CONNECT, [path for path in paths if path.is_socket()])
 
     def closed(self, folders: Sequence[Path]) -> list[Path]:
-        """The ones of these folders in which a program under this isolation can create no file."""
+        """Those of these folders in which a program under this isolation cannot create files."""
         existing = [path for path in folders if path.exists()]
         open_ = self._possible(CREATE, existing)
         return [path for path in existing if path not in open_]
 
     def _possible(self, act: str, paths: Sequence[Path]) -> list[Path]:
-        """The ones of these paths with which a program under this isolation can do this."""
+        """Those of these paths with which a program under this isolation can do this."""
         program = (sys.executable, "-I", "-S", "-c", act)
         argv = [*self._words([]), *self._last, *program, *map(str, paths)]
         try:

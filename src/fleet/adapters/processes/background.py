@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.02  # seconds between two looks
 
 
 class Background:
-    """`log` is the file for all its output."""
+    """A background program. `log`: the file for all its output."""
 
     def __init__(self, log: Path, *, largest_log: int = LARGEST_LOG) -> None:
         self.log = log

@@ -16,7 +16,7 @@ WIDE = "WF"
 
 
 def holds(program: str, screen: Screen, text: str, *, pasted: bool) -> bool:
-    """Whether this text stands there, up to the cursor.
+    """Whether the prompt box contains this text, up to the cursor.
 
     `pasted`: it is known to have been pasted last. Then what a program shows in the place of
     something long stands for it.

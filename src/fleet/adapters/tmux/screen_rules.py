@@ -26,7 +26,7 @@ class SeenScreen(NamedTuple):
 
 
 class Permit(NamedTuple):
-    """`dialog` is found where it asks for leave; its group is what it asks about."""
+    """A rule for a permission dialog. `dialog` matches it, and its group is what it asks about."""
 
     dialog: str
     yes: str  # keys

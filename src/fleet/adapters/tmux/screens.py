@@ -51,7 +51,7 @@ class Leave(NamedTuple):
 
 
 class Always(NamedTuple):
-    """What a dialog offers beside leave for once, in its own words, and the key that takes it."""
+    """An answer of a dialog that allows this from now on: its words, and the key that chooses it."""
 
     words: str = ""
     key: str = ""
@@ -108,7 +108,7 @@ def rules_of(program: str) -> ScreenProgram | None:
 
 @cache
 def sheet_of(program: str) -> Sheet | None:
-    """Compiled when it is needed: the patterns of one program are enough for most commands."""
+    """The rules of a program, compiled on first use: most commands need those of one program."""
     rules = rules_of(program)
     if rules is None:
         return None
@@ -137,7 +137,7 @@ def permission_on(program: str, text: str) -> str:
 
 
 def always_on(program: str, text: str) -> Always:
-    """The answer for good that the dialog of this screen offers; empty when it offers none."""
+    """The answer of this screen's dialog that allows it from now on; empty if there is none."""
     sheet = sheet_of(program)
     leave = sheet.permit if sheet else None
     dialogs = list(leave.dialog.finditer(text)) if leave else []

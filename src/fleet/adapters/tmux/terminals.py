@@ -227,7 +227,7 @@ class Terminals:
         announced: bool = True,
         always: bool = False,
     ) -> str:
-        """Press again while nothing has changed: a dialog takes no keys while it is being drawn."""
+        """Press the key for the answer, again until the screen changes: a dialog may not be ready yet."""
         terminal = self._terminal(run_id)
         with self._alone(run_id):
             if announced:  # a moment before its dialog is on the screen
@@ -320,7 +320,7 @@ class Terminals:
 
 
 def _is_of(pane: Pane, run_id: str, terminal: TerminalRecord) -> bool:
-    """Tmux's own note of whose it is counts beside the keeper's."""
+    """Whether the pane is the run's: tmux's record of the run and the keeper's pid must both agree."""
     return pane.run == run_id and pane.pid == terminal.pid
 
 
@@ -343,7 +343,7 @@ def _fit_to_type(run_id: str, screen: Screen) -> Screen:
 
 
 def _key_of(run_id: str, program: str, screen: Screen, *, yes: bool, always: bool) -> str:
-    """What answers the dialog on this screen."""
+    """The key that answers the dialog on this screen."""
     sheet = sheet_of(program)
     assert sheet is not None
     assert sheet.permit is not None
@@ -380,7 +380,7 @@ def _digest(text: str) -> str:
 
 
 def _until(is_so: Callable[[], bool], seconds: float) -> bool:
-    """Whether it became so in that time."""
+    """Wait until the condition holds; return False when it did not in that time."""
     end = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > end:

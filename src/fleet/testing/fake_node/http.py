@@ -35,7 +35,7 @@ class Connection:
         self.drip = 0.0
 
     async def request(self, idle: float) -> NodeHttpRequest | None:
-        """None when there will be no more of them."""
+        """The next request; None when the client sends no more."""
         try:
             async with asyncio.timeout(idle or None):
                 head = self._early + await self._reader.readuntil(b"\r\n\r\n")
@@ -116,7 +116,7 @@ class Connection:
         await self.write(b"0\r\n\r\n")
 
     def abort(self) -> None:
-        """As when the machine's power goes: no farewell, a reset."""
+        """Break the connection with a reset, as if the machine lost power."""
         sock = self._writer.get_extra_info("socket")
         with suppress(OSError, AttributeError):
             sock.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))

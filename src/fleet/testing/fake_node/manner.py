@@ -90,7 +90,7 @@ NAMES = tuple(each.name for each in fields(Manner))
 
 
 def takes_fault(manner: Manner, path: str) -> bool:
-    """Whether this request meets the fault; it is counted."""
+    """Whether this request is to fail as declared; counts it towards `times`."""
     if not path.startswith(manner.only) or path in {"/seen", "/fault"}:
         return False
     if manner.times is None:
@@ -148,7 +148,7 @@ class LoadedModel:
         self.read.pop(model, None)
 
     def forget(self) -> None:
-        """As a server that was restarted: cold."""
+        """Forget all cached prompts, like a restarted server."""
         self.resident.clear()
         self.read.clear()
 

@@ -78,7 +78,7 @@ class GeminiCoder:
 
 
 def _behind(env: Mapping[str, str], behind: GatewayOption, folder: Path) -> dict[str, str]:
-    """By its settings for all users, which outrank how this user is logged in."""
+    """Point Gemini at the gateway by its settings for all users, which outrank this user's login."""
     env = {name: value for name, value in env.items() if name not in OTHER_LOGINS}
     env |= {"GOOGLE_GEMINI_BASE_URL": behind.url, "GEMINI_API_KEY": env.get(behind.key_env, "")}
     if SETTINGS not in env and not any(Path(path).exists() for path in SYSTEM):

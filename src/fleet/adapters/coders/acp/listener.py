@@ -1,4 +1,4 @@
-"""How ACP reads, and what it needs back."""
+"""Read ACP's messages, and make the replies that it needs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class AcpListener(RpcListener):
         self._late: list[tuple[str, str]] = []  # words that it refused in its turn
 
     def words(self, text: str) -> str | None:
-        """None until the program has its first prompt."""
+        """The message as a request; None until the program has its first prompt."""
         return self._say(rpc.words_id(self._heard, text), text) if self._ready else None
 
     def _say(self, ident: str, text: str) -> str:
@@ -166,7 +166,7 @@ class AcpListener(RpcListener):
             yield from self._called(update)
 
     def _speaks(self, kind: SaidKind, update: dict[str, Any]) -> Iterator[Said]:
-        """Words come in pieces; they are one thing said."""
+        """Join the pieces in which a text comes into one."""
         text, whole = str((update.get("content") or {}).get("text", "")), update.get("messageId")
         if self._speech is not None and self._speech[:2] != (kind, whole):
             yield from self._spoken()
@@ -199,7 +199,7 @@ class AcpListener(RpcListener):
             yield Said(SaidKind.TOOL_RESULT, _output(update), name=name, failed=failed)
 
     def _count(self, update: dict[str, Any]) -> Iterator[Said]:
-        """The cost is that of the whole session: an earlier run's part cannot be told apart."""
+        """The usage so far. Its cost is that of the whole session, including earlier runs."""
         cost = (update.get("cost") or {}).get("amount") or 0.0
         used, usd = self._used, max(self._used.usd, float(cost))
         context = int(update.get("used") or 0)
@@ -208,7 +208,7 @@ class AcpListener(RpcListener):
             yield Said(SaidKind.USAGE, usage=self._used, total=True)
 
     def _prompted(self, ident: str, value: dict[str, Any], error: Any) -> Iterator[Said]:
-        """Prompts that were taken together end together: their turn is over once."""
+        """The reply to a prompt; the end of a turn counts once, however many prompts it took."""
         words = rpc.words_in(ident.removeprefix(AGAIN))
         if words is not None and error:
             yield from self._refused(ident, words, error)
@@ -224,7 +224,7 @@ class AcpListener(RpcListener):
             self._late.clear()
 
     def _refused(self, ident: str, words: str, error: dict[str, Any]) -> Iterator[Said]:
-        """Some take one prompt at a time: the words are said once more, when the turn is over."""
+        """A program that takes one prompt at a time refused this one: send it again after the turn."""
         again = f"{AGAIN}{ident}"
         if ident.startswith(AGAIN):
             yield Said(SaidKind.ERROR, _why(error))
@@ -279,7 +279,7 @@ def _why(error: dict[str, Any]) -> str:
 
 
 def _nearest(wanted: str, option: dict[str, Any]) -> str:
-    """The model as the program lists it: `PROVIDER/wanted`, where just one is called so."""
+    """The model as the program lists it: `PROVIDER/wanted`, if exactly one matches."""
     listed = [str(one.get("value")) for one in option.get("options") or () if isinstance(one, dict)]
     ending = [name for name in listed if name.rpartition("/")[2] == wanted]
     return ending[0] if wanted not in listed and len(ending) == 1 else wanted

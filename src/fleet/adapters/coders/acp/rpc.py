@@ -33,7 +33,7 @@ def refusal(ident: Any, message: str) -> str:
 
 
 def read(line: str) -> dict[str, Any] | None:
-    """None for a line that is no message: a warning printed between, or one torn by a kill."""
+    """Read a line; None if it is not a message, but a warning or a line cut off by a kill."""
     try:
         message = json.loads(line)
     except ValueError:
@@ -42,19 +42,19 @@ def read(line: str) -> dict[str, Any] | None:
 
 
 def words_id(number: int, text: str) -> str:
-    """Different for the same words said later."""
+    """The request id of a message; the same text sent later gets another id."""
     return f"{WORDS}{number}:{text}"
 
 
 def words_in(ident: Any) -> str | None:
-    """What was said under this id; None when it is not one of words."""
+    """The text of the message with this request id; None for other requests."""
     if not isinstance(ident, str) or not ident.startswith(WORDS):
         return None
     return ident.removeprefix(WORDS).partition(":")[2]
 
 
 def brief(ident: str) -> str:
-    """The same id without the words, for what needs no more than a name."""
+    """The request id without the text, to use as a name."""
     kind, _, _ = ident.partition(":")
     return f"{kind}:{sha256(ident.encode('utf-8', 'replace')).hexdigest()[:16]}"
 

@@ -16,7 +16,7 @@ AGAIN = "again:"  # before the id of words that were refused once
 
 
 class LineListener(ABC):
-    """Reads lines of JSON. What `hear` returns depends on the opening and the lines, on nothing else."""
+    """Reads lines of JSON. What `hear` returns depends only on the opening and the lines."""
 
     def __init__(self, opening: dict[str, Any]) -> None:
         self._opening = opening
@@ -34,7 +34,7 @@ class LineListener(ABC):
 
     @abstractmethod
     def _read(self, message: dict[str, Any]) -> Iterable[Said]:
-        """What this line says."""
+        """Read one line."""
 
 
 class RpcListener(LineListener):
@@ -50,12 +50,12 @@ class RpcListener(LineListener):
 
     @abstractmethod
     def _replied(self, message: dict[str, Any]) -> Iterable[Said]:
-        """The program's reply to a request of ours."""
+        """Handle the program's reply to a request of ours."""
 
     @abstractmethod
     def _on_request(self, ident: Any, method: str, params: dict[str, Any]) -> Iterable[Said]:
-        """The program's request; it waits for our reply."""
+        """Handle a request of the program, which waits for our reply."""
 
     @abstractmethod
     def _on_notification(self, method: str, params: dict[str, Any]) -> Iterable[Said]:
-        """What the program tells us, without waiting for a reply."""
+        """Handle a notification, for which the program expects no reply."""

@@ -97,7 +97,7 @@ class AiderCoder:
 
 
 def _as_words(prompt: str) -> str:
-    """What begins with one of these is a command of Aider's, or of the shell."""
+    """The text, changed so that Aider does not take its beginning for a command of its own."""
     return f"\n{prompt}" if prompt.startswith(("/", "!")) else prompt
 
 

@@ -1,4 +1,4 @@
-"""What Aider reads: which model by which name, where, and how much fits into it."""
+"""The files that Aider reads: the names, addresses and context sizes of models."""
 
 from __future__ import annotations
 

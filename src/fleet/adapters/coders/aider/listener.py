@@ -1,4 +1,4 @@
-"""How Aider reads: the lines of its event log, and what is printed between them."""
+"""Read Aider's output: the lines of its event log, and the text printed between them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNANSWERED = "The model did not answer."
 
 
 class AiderListener:
-    """What `hear` returns depends on the opening and the lines alone."""
+    """Reads Aider's lines. What `hear` returns depends only on the opening and the lines."""
 
     def __init__(self, opening: dict[str, Any]) -> None:
         self._session = str(opening.get("session") or "")
@@ -92,7 +92,7 @@ class AiderListener:
             self._lines.append(line)  # what it could not even start with
 
     def _last_try(self) -> list[str]:
-        """The lines of the last try: Aider asks again by itself, and only the last answer counted."""
+        """The lines of the last try: Aider asks the model again by itself, and only the last reply counts."""
         retries = [number for number, line in enumerate(self._lines) if RETRY.match(line)]
         return self._lines[retries[-1] + 1 :] if retries else self._lines
 

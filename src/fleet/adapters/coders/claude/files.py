@@ -1,4 +1,4 @@
-"""What Claude Code reads from a project: its agents, and the environment that leads to them."""
+"""The files that Claude Code reads in a project: its agents, and the environment for them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _known(agent: Agent) -> list[str]:
 
 
 def doubts(fleet: Fleet) -> Iterator[str]:
-    """Where an agent's tools will not be as declared."""
+    """Warnings about agents whose tools will differ from those declared."""
     for agent in prompted(fleet):
         if missing := TOOLS.unknown(agent.tools):
             left = ", ".join(_known(agent)) or "all of its tools"
@@ -73,7 +73,7 @@ GENERATES = Generates(agent_files, start="claude", doubts=doubts)
 
 
 def environment(fleet: Fleet) -> dict[str, str]:
-    """For the main conversation; an agent's own file names its model."""
+    """The environment of the main conversation; an agent's model is named in the agent's own file."""
     main, small = tiers(fleet)
     if main is None or small is None:
         return {}

@@ -21,7 +21,7 @@ MOVES = re.compile(r"(?:^|[\s;&|('\"])(?:cd|pushd)\s+(?:--\s+)?(\"[^\"]+\"|'[^']
 
 
 def decide(call: dict[str, Any], directories: list[str]) -> dict[str, Any] | None:
-    """What to print; None when it is not for us to say."""
+    """The decision to print for a Bash command: deny it if it leaves these directories. Else None."""
     if call.get("tool_name") != "Bash":
         return None
     where = _outside(call, directories)

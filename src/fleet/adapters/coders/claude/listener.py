@@ -29,7 +29,7 @@ def message(text: str, name: str) -> str:
 
 
 class ClaudeListener:
-    """`prompt` is the id of the message that the run was started with."""
+    """Reads Claude Code's lines. `prompt`: the id of the message that the run was started with."""
 
     def __init__(self, prompt: str) -> None:
         self._taken = {prompt}  # ids of messages that entered the conversation
@@ -113,7 +113,7 @@ class ClaudeListener:
             yield self._count(mapping(spoken.get("usage")), main=main)
 
     def _count(self, usage: Json, *, main: bool) -> Said:
-        """Its output is counted at the end of the turn: here it is only what it began with."""
+        """The usage of one reply; its output tokens are only known at the end of the turn."""
         reply = tokens(usage)
         self._since = added(self._since, reply)
         total = added(self._before, self._since)
@@ -131,7 +131,7 @@ class ClaudeListener:
                 yield Said(SaidKind.TOOL_RESULT, text, name=name, failed=failed)
 
     def _take(self, name: object) -> Iterable[Said]:
-        """Echoes come merged or twice, and an older release sends nothing else: count ids."""
+        """Note echoed messages by their ids, as echoes may be merged or repeated."""
         taken = string(name)
         if taken in self._taken:
             return ()

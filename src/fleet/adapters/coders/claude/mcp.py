@@ -1,4 +1,4 @@
-"""Where Claude Code is told of our MCP server."""
+"""Register our MCP server in Claude Code's settings."""
 
 from __future__ import annotations
 

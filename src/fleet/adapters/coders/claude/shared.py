@@ -38,7 +38,7 @@ TIERS = ("HAIKU", "SONNET", "OPUS", "FABLE")  # an agent that it starts may ask 
 
 
 def places(brief: Brief) -> list[str]:
-    """Where Claude may write: the directory it starts in, all of that worktree, its task's artifacts."""
+    """The directories that Claude may write in: where it starts, the worktree, the task's artifacts."""
     cwd = Path(brief.cwd)
     root = next((str(p) for p in (cwd, *cwd.parents) if (p / ".git").exists()), brief.cwd)
     notes = brief.env.get("FLEET_ARTIFACT_DIR") or str(Path(brief.task_dir, "artifacts"))
@@ -86,7 +86,7 @@ def environment(brief: Brief) -> dict[str, str]:
 
 
 def _behind(given: GatewayOption, key: str, model: str) -> dict[str, str]:
-    """Without the header that changes with every release, a node keeps its cache of the prompt."""
+    """The environment for a gateway, without a header that would spoil the nodes' prompt caches."""
     env = {
         "ANTHROPIC_BASE_URL": given.url,
         "ANTHROPIC_AUTH_TOKEN": key,

@@ -106,7 +106,7 @@ def _hook(command: str) -> dict[str, object]:
 
 
 def _permitted(brief: Brief, granted: Permissions) -> list[str]:
-    """What it may do unasked; about all else it asks the person at the screen."""
+    """The tools that Claude may use without asking; for others, it asks the person at its screen."""
     named = strings(brief, "tools")
     builtin = [tool.partition("(")[0] for tool in named if not tool.startswith("mcp__")]
     denied = [tool for tool in LEAVING if tool not in builtin]

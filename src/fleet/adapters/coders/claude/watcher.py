@@ -1,4 +1,4 @@
-"""What Claude Code's hooks, and the record that it keeps of the conversation, tell."""
+"""Read the lines of Claude Code's hooks, and its own record of the conversation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ClaudeWatcher(Hooked):
                 yield from self._charge(record)
 
     def _count(self, reply: Json) -> Said:
-        """A reply has a line for each of its parts; the last one has all that it used."""
+        """Count a reply's usage: it has a line for each of its parts, of which the last has the total."""
         used = tokens(mapping(reply.get("usage")))
         self._replies[string(reply.get("id"))] = used
         return self._usage(used.input + used.cached)

@@ -1,4 +1,4 @@
-"""How Codex's app-server reads, and what it needs back."""
+"""Read the messages of Codex's app-server, and make the replies that it needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CodexListener(RpcListener):
         self._resets: dict[str, int] = {}  # of the limits that are reached
 
     def words(self, text: str) -> str | None:
-        """None until Codex has opened a thread."""
+        """The message as a request; None until Codex has opened a thread."""
         return self._say(rpc.words_id(self._heard, text), text) if self._thread else None
 
     def _say(self, ident: str, text: str) -> str:
@@ -96,7 +96,7 @@ class CodexListener(RpcListener):
             yield Said(SaidKind.TOOL_RESULT, text, name=_tool(item), failed=failed)
 
     def _used(self, thread: str, usage: dict[str, Any]) -> Iterator[Said]:
-        """Codex reports totals of the thread, earlier runs included, and repeats them."""
+        """What this run has used: Codex repeatedly reports totals of a thread, with earlier runs."""
         total, last = _tokens(usage["total"]), _tokens(usage["last"])
         if thread == self._thread and not self._totals and not self._turn:
             self._before[thread] = total  # what a resumed thread had used
@@ -111,7 +111,7 @@ class CodexListener(RpcListener):
         yield Said(SaidKind.USAGE, usage=counted, total=True, window=window)
 
     def _note_limits(self, limits: dict[str, Any]) -> None:
-        """Limits come in pieces; what a piece does not name is as it was."""
+        """Merge a partial report of rate limits into the known ones."""
         for name in ("primary", "secondary"):
             if window := limits.get(name):
                 reached = window.get("usedPercent", 0) >= 100
@@ -177,7 +177,7 @@ def _tool(item: dict[str, Any]) -> str:
 
 
 def _decision(method: str, params: dict[str, Any], *, yes: bool) -> dict[str, Any] | None:
-    """What the agent's permissions say; nobody else is there to ask."""
+    """The reply to a permission request, by the agent's permissions; there is no person to ask."""
     match method:
         case "item/commandExecution/requestApproval" | "item/fileChange/requestApproval":
             return {"decision": "accept" if yes else "decline"}

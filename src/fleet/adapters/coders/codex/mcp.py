@@ -1,4 +1,4 @@
-"""Where Codex is told of our MCP server: a table of its TOML settings."""
+"""Register our MCP server in Codex's TOML settings."""
 
 from __future__ import annotations
 

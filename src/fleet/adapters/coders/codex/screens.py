@@ -1,4 +1,4 @@
-"""How Codex's screen is read; see `fleet.adapters.tmux.screen_rules`."""
+"""The rules for Codex's screen; see `fleet.adapters.tmux.screen_rules`."""
 
 # ruff: noqa: RUF001  # the program draws with what looks like other characters
 

@@ -42,7 +42,7 @@ HOOKS = {
 
 
 def settings(granted: str, instructions: str) -> Iterator[str]:
-    """What `-c` is given beside what a headless run is."""
+    """The settings passed by `-c`, in addition to those of a headless run."""
     yield f'approval_policy="{"never" if granted == "full" else "on-request"}"'
     if granted == "full":
         yield 'default_permissions=":danger-full-access"'
@@ -72,7 +72,7 @@ class CodexWatcher(Hooked):
         self._before = (0, 0, 0)  # what a resumed thread had used
 
     def _start(self, record: Json) -> Iterable[Said]:
-        """An agent of its own may start as if it were the first."""
+        """Note the start of a session, unless it is that of an agent which Codex itself started."""
         if self._begun and record.get("source") == "startup":
             return ()
         return super()._start(record)

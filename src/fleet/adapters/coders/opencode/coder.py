@@ -187,7 +187,7 @@ def _provider(behind: GatewayOption, model: str) -> dict[str, Any]:
 
 
 def _rules(brief: Brief) -> dict[str, Any]:
-    """The last rule that fits counts."""
+    """The permission rules, in order: of those that match, OpenCode applies the last."""
     nobody = dict.fromkeys(NOBODY, "deny")
     places = (artifact_dir(brief), *strings(brief, "writable"))
     outside = {"*": "deny", **{f"{directory}/*": "allow" for directory in places}}

@@ -91,7 +91,7 @@ def _agent(agent: Agent, source: str) -> str:
 
 
 def _denied(agent: Agent) -> list[str]:
-    """What its tools leave out; one without a list has all of them."""
+    """The permissions to deny: those that the agent's list of tools leaves out, and writing for `read`."""
     tools = {tool.partition("(")[0].lower() for tool in agent.tools}
     left_out = {what for what, users in NEEDS.items() if tools and not users & tools}
     return sorted(left_out | ({*WRITES} if agent.permissions == "read" else set()))

@@ -1,4 +1,4 @@
-"""How OpenCode's server reads, through the bridge, and what it needs back."""
+"""Read the events of OpenCode's server through the bridge, and make the replies that it needs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OpenCodeListener(LineListener):
         return self._replied(message) if "status" in message else ()
 
     def words(self, text: str) -> str | None:
-        """None until OpenCode has opened a session."""
+        """The message as a request; None until OpenCode has opened a session."""
         return self._say(f"{rpc.WORDS}{self._heard}", text) if self._session else None
 
     def _say(self, ident: str, text: str) -> str:
@@ -84,7 +84,7 @@ class OpenCodeListener(LineListener):
             yield from self._status(properties["status"], at)
 
     def _decision(self) -> dict[str, str]:
-        """A refusal without a word would end the turn."""
+        """The reply to a permission request; a refusal has a reason, as one without would end the turn."""
         if self._opening.get("yes"):
             return {"reply": "once"}
         return {"reply": "reject", "message": "That is not permitted here. Go on without it."}

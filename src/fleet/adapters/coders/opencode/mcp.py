@@ -1,4 +1,4 @@
-"""Where OpenCode is told of our MCP server."""
+"""Register our MCP server in OpenCode's settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILES = ("opencode.jsonc", "opencode.json")
 
 
 def _file(scope: str, top: Path, env: Mapping[str, str]) -> Path:
-    """The one that is there; else the second."""
+    """The settings file that exists, or else the second of the two names."""
     own = Path(env.get("XDG_CONFIG_HOME") or user_home(env) / ".config") / "opencode"
     folder = own if scope == "user" else top
     return next((folder / name for name in FILES if (folder / name).exists()), folder / FILES[-1])

@@ -1,4 +1,4 @@
-"""How OpenCode's screen is read; see `fleet.adapters.tmux.screen_rules`."""
+"""The rules for OpenCode's screen; see `fleet.adapters.tmux.screen_rules`."""
 
 # the program draws with what looks like other characters
 

@@ -62,7 +62,7 @@ class CommandCoder:
 
 
 class TextListener:
-    """Every line is something said."""
+    """Takes every line of output for a text of the coder."""
 
     def __init__(self) -> None:
         self._estimate = ContextEstimate()
@@ -121,7 +121,7 @@ def _file(command: Sequence[str], brief: Brief) -> str:
 
 
 def _filled(command: Sequence[str], values: dict[str, str]) -> list[str]:
-    """In one pass: a prompt that contains `{model}` stays as it is."""
+    """Replace all placeholders in one pass, so that a prompt that contains `{model}` is unchanged."""
     argv: list[str] = []
     for word in command:
         alone = PLACEHOLDER.fullmatch(word)

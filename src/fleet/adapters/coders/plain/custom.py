@@ -60,7 +60,7 @@ class CustomCoder:
 
 
 class SessionListener(TextListener):
-    """The program knows by itself which conversation to continue."""
+    """Reads a program that decides itself which conversation to continue."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class SessionListener(TextListener):
 
 
 def begin(session: str) -> tuple[Said, ...]:
-    """A session counts once its program has taken what it was told."""
+    """Report the session and the turn, once the program has taken its prompt."""
     return Said(SaidKind.TURN), Said(SaidKind.SESSION, session)
 
 

@@ -1,4 +1,4 @@
-"""What a coder can do and how far that was seen, in sentences that `fleet coders` shows."""
+"""What a coder can do, and how that was verified, in sentences that `fleet coders` shows."""
 
 from __future__ import annotations
 

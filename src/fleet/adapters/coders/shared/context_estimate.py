@@ -25,10 +25,10 @@ class ContextEstimate:
         return -(-self._characters // CHARACTERS)
 
     def has_grown(self) -> bool:
-        """Whether it is over 1 % larger than it was reported: no report for each of many lines."""
+        """Whether the context has grown by over 1 % since the last report, and should be reported again."""
         return self._characters * 100 > self._reported * 101
 
     def usage(self) -> Said:
-        """The context so far; of what was paid for, nothing is known."""
+        """The estimated usage: only the size of the context; tokens and cost are unknown."""
         self._reported = self._characters
         return Said(SaidKind.USAGE, usage=Usage(context=self.tokens, estimated=True))

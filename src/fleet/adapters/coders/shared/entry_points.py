@@ -17,9 +17,9 @@ DEFAULTS = {"resumes": False, "stalls": False, "costs": False, "window": 128_000
 
 @cache
 def installed(name: str) -> Coder | None:
-    """None when no package brings it; raise `Refused` when what it brings is not a coder.
+    """The coder that a package brings, or None. Raise `Refused` when the object is not a coder.
 
-    A supervisor asks at every step, and to look is slow.
+    The result is cached: a supervisor asks at every step, and looking it up is slow.
     """
     points = entry_points(group=GROUP, name=name)
     if not points:

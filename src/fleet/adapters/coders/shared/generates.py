@@ -38,7 +38,7 @@ class Tools(NamedTuple):
     unheeded: str = ""  # why the program takes no list, and what it does instead
 
     def unknown(self, tools: Sequence[str]) -> list[str]:
-        """The tools that the program does not have. A tool of an MCP server is that server's."""
+        """The tools of this list that the program does not have; tools of MCP servers are not checked."""
         if not self.names:
             return []
         return [

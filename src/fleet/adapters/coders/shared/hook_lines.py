@@ -57,7 +57,7 @@ class Hooked:
         return self._hooked(event, record)
 
     def _followed(self, record: Json) -> Iterable[Said]:
-        """A line of the program's own record of the conversation."""
+        """Read a line of the program's own record of the conversation."""
         raise NotImplementedError
 
     def _start(self, record: Json) -> Iterable[Said]:

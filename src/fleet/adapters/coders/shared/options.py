@@ -35,7 +35,7 @@ class GatewayOption:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Which the gateway passes on."""
+        """Headers that name the agent and the project; the gateway passes them on."""
         project = quote(self.project)
         values = {AGENT_HEADER: self.agent, RUN_HEADER: self.run, PROJECT_HEADER: project}
         return {name: value for name, value in values.items() if value}

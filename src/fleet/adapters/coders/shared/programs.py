@@ -23,7 +23,7 @@ VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[\w.+-]*")
 
 
 class CoderProgram(NamedTuple):
-    """`path` is None when it is not there; `version` when it was not asked, or did not say."""
+    """A program. `path`: None if it is not installed; `version`: None if it is unknown."""
 
     path: str | None = None
     version: str | None = None
@@ -31,7 +31,7 @@ class CoderProgram(NamedTuple):
 
 
 def executable(coder: Coder) -> str:
-    """Nothing, when each agent names its own."""
+    """The name of a coder's program; empty when each agent names its own."""
     named = getattr(coder, "executable", None)
     if isinstance(named, str):
         return named
@@ -59,7 +59,7 @@ def find_programs(
 
 
 def _ask(path: str, env: Mapping[str, str]) -> CoderProgram:
-    """Away from any project, whose settings might have a say."""
+    """Ask for the version in an empty directory, where no project's settings apply."""
     try:
         process = subprocess.Popen(
             [path, "--version"],

@@ -32,7 +32,7 @@ WALK = """
     bd comment t-4 Hm | bd update t-4 --priority 1 | bd close t-5 | bd reopen t-5 | bd dep add t-6 t-4
     bd dep remove t-6 t-4 | bd comments add t-4 Hm | bd new Newer | bd delete t-7 --force | bd prime
     config | config show --show-origin | config get run | config get coder | config set team=red
-    config unset team | config validate | config get store.url --show-origin | init | validate | trust
+    config unset team | config find team | config validate | config get store.url --show-origin | init | validate | trust
     host list | doctor | coders | agents | nodes | trace | gateway status | health | audit
     token | token create bob --role worker | token list --all | token enrol --role worker
     token enrolments | token revoke bob | token rotate | teams | alert Down
@@ -48,7 +48,7 @@ WALK = """
 """
 DIALOGS = ("approve", "deny", "fork", "interrupt", "top")
 GATEWAY = ("gateway install", "gateway logs", "gateway start", "gateway stop")
-LAND = ("add", "drop", "hold", "move", "pause", "release", "resume", "return", "show", "undo")
+LAND = ("add", "drop", "give", "hold", "move", "pause", "release", "resume", "return", "show", "undo")
 ELSEWHERE = {  # each with the reason why it is not walked here
     **dict.fromkeys(
         ("create", "fanout", "multi", "prompt", "attach", "kill", "spawn", "dismiss", *DIALOGS),

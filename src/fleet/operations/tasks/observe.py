@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fleet.domain.access import Permission
 from fleet.domain.causes import check_may_allow
 from fleet.domain.data import dataclass
-from fleet.domain.errors import BadInput, Refused
+from fleet.domain.errors import Mismatch, Refused
 from fleet.domain.event import Kind
 from fleet.domain.limits import Items, TextLimit
 from fleet.domain.task import Mode
@@ -107,7 +107,7 @@ def _in_terminal(mode: str) -> bool:
 
 def permit(context: Context, request: PermitRun) -> PermitRow:
     if request.always and not request.allow:
-        raise BadInput(
+        raise Mismatch(
             "A request cannot be refused from now on.", fix="Leave out `always`, or allow it."
         )
     run = the_run(context, request.task, Permission.ANSWER)

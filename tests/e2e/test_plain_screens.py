@@ -48,7 +48,19 @@ WALK = """
 """
 DIALOGS = ("approve", "deny", "fork", "interrupt", "top")
 GATEWAY = ("gateway install", "gateway logs", "gateway start", "gateway stop")
-LAND = ("add", "drop", "give", "hold", "move", "pause", "release", "resume", "return", "show", "undo")
+LAND = (
+    "add",
+    "drop",
+    "give",
+    "hold",
+    "move",
+    "pause",
+    "release",
+    "resume",
+    "return",
+    "show",
+    "undo",
+)
 ELSEWHERE = {  # each with the reason why it is not walked here
     **dict.fromkeys(
         ("create", "fanout", "multi", "prompt", "attach", "kill", "spawn", "dismiss", *DIALOGS),

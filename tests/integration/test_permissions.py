@@ -224,6 +224,9 @@ BODIES = {  # what has to be said for the request to be understood
     "ticket.add": {"url": "https://example.com/a/b/issues/1"},
     "land.add": {"tasks": [NONE]},
     "task.send_back": {"task": NONE},
-    **{f"land.{name}": {"landing": NONE} for name in ("show", "hold", "give", "release", "drop", "move")},
+    **{
+        f"land.{name}": {"landing": NONE}
+        for name in ("show", "hold", "give", "release", "drop", "move")
+    },
     **{f"land.{name}": {"onto": "nowhere"} for name in ("pause", "resume")},
 }

@@ -19,7 +19,7 @@ FORECAST_SECONDS = 10.0  # for git to try the merges of all branches that are as
 FLEETING = ("-c", "core.fsync=none", "-c", "core.looseCompression=0")  # of objects that go at once
 KNOWN = 10_000  # results that are remembered
 # A folder that is no disk: deleting objects takes longer than merging.
-MEMORY = "/dev/shm"  # noqa: S108  # only as the parent of a private folder
+MEMORY = "/dev/shm"  # noqa: S108  # nosec B108  # only as the parent of a private folder
 ROOM = 1 << 30  # bytes that must be free there
 IN_MEMORY = 200  # merges whose objects are put there: each may have several large files
 

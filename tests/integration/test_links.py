@@ -201,7 +201,7 @@ def test_an_error_there_is_the_error_here():
     ["", "no JSON", "[]", "7", "{}", '{"data": 7}', '{"error": "x"}', '{"error": {"status": []}}'],
 )
 def test_an_answer_that_is_none_is_that_machines_fault(answer):
-    with pytest.raises(Unavailable, match="box-1 answered something") as failed:
+    with pytest.raises(Unavailable, match="box-1 sent a reply that") as failed:
         ask(Box(answer))
     assert failed.value.fix == "Install this release there: fleet host add box-1"
 

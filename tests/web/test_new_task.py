@@ -83,7 +83,7 @@ def test_the_palette_finds_agents_and_does_what_a_phone_has_no_button_for(served
     served.scratch.add("Water the roses")  # who would do it is the only agent here
     shown = tab(served, served.token("ph"), width=360)
     page = shown.open("/tasks")
-    page.get_by_role("heading", name="Tasks").wait_for()
+    page.get_by_role("heading", name="Tasks", exact=True).wait_for()
     page.get_by_label("Search", exact=True).click()
     page.get_by_role("option", name="Light or dark").click()
     page.locator("html[data-theme=dark]").wait_for()
@@ -145,7 +145,7 @@ def test_a_key_that_comes_before_it_is_known_who_signed_in_counts(served, tab):
     page = tab(served, served.token("joe")).page
     held = late(page, "**/v1/me/show")
     page.goto(served.url + "/tasks")
-    page.get_by_role("heading", name="Tasks").wait_for()
+    page.get_by_role("heading", name="Tasks", exact=True).wait_for()
     page.keyboard.press("n")
     answer(page, "**/v1/me/show", held)
     page.get_by_role("dialog", name="New task").wait_for()
